@@ -1,0 +1,1 @@
+"""The ports of persistence: records and protocols, nothing that does anything."""

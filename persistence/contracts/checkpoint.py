@@ -1,0 +1,122 @@
+"""What a checkpoint is: the records that runtime and savers exchange.
+
+The shapes follow LangGraph's persistence model (checkpoint format 4), so that tools written for it can read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypedDict
+
+CHECKPOINT_FORMAT = 4
+
+NULL_TASK_ID = "00000000-0000-0000-0000-000000000000"
+"""Owner of writes that no task made (a Command given as input)."""
+
+# Special channels of pending writes; visible in stored rows.
+ERROR = "__error__"
+SCHEDULED = "__scheduled__"
+INTERRUPT = "__interrupt__"
+RESUME = "__resume__"
+ERROR_SOURCE_NODE = "__error_source_node__"
+NO_WRITES = "__no_writes__"
+RETURN = "__return__"
+TASKS = "__pregel_tasks"
+
+WRITES_IDX_MAP: Mapping[str, int] = {ERROR: -1, SCHEDULED: -2, INTERRUPT: -3, RESUME: -4}
+"""Row index of the special channels. Their rows are upserted; all other rows keep the first value written."""
+
+
+class Checkpoint(TypedDict):
+    """State of one (thread, namespace) at a superstep boundary."""
+
+    v: int
+    id: str
+    """UUIDv6 text: sorts by time, strictly increasing along a branch."""
+    ts: str
+    """UTC, ISO 8601."""
+    channel_values: dict[str, Any]
+    channel_versions: dict[str, Any]
+    versions_seen: dict[str, dict[str, Any]]
+    updated_channels: list[str] | None
+
+
+class CheckpointMetadata(TypedDict, total=False):
+    """Facts about a checkpoint; any further scalar keys come from the run's config."""
+
+    source: str
+    """``input``, ``loop``, ``update`` or ``fork``."""
+    step: int
+    """-1 for the first input, then +1 per checkpoint along the branch."""
+    parents: dict[str, str]
+    """Ancestor namespace to checkpoint id; empty at the root."""
+    run_id: str
+
+
+PendingWrite = tuple[str, str, Any]
+"""(task id, channel, value)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A stored version of an append-only channel that later additions can build on."""
+
+    index: int
+    """How many additions were made since the channel's last full value."""
+    version: str
+    length: int
+    """Length of the value at that version."""
+
+
+class CheckpointTuple(NamedTuple):
+    """A checkpoint with its surroundings, as a saver returns it."""
+
+    config: dict[str, Any]
+    checkpoint: Checkpoint
+    metadata: dict[str, Any]
+    parent_config: dict[str, Any] | None = None
+    pending_writes: list[PendingWrite] | None = None
+    lineage: Mapping[str, tuple[Mark, ...]] | None = None
+    """Per append-only channel, oldest first: the marks that its stored value rests on, itself last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """What an append-only channel gained; stored instead of its whole value.
+
+    ``base`` names the mark that these items follow; it need not be the preceding version, so that a value is read back
+    from a number of rows that grows with the logarithm of its age (see engine/checkpointing).
+    """
+
+    base: Mark
+    index: int
+    items: list[Any] | str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskWrites:
+    """What one task wrote, recorded against the checkpoint its superstep started from."""
+
+    checkpoint_id: str
+    task_id: str
+    task_path: str
+    writes: Sequence[tuple[str, Any]]
+
+
+@dataclass(slots=True)
+class Unit:
+    """What becomes durable together: in one transaction, after every unit of the thread sent before it.
+
+    ``checkpoint`` may be None (writes only). ``changed`` holds the channels whose version moved since the parent was
+    stored, each with its whole value or an Addition; ``checkpoint["channel_values"]`` is not consulted by savers that
+    take units. A channel in ``changed`` that has no value (it was emptied) is left out of it.
+    """
+
+    thread_id: str
+    checkpoint_ns: str
+    writes: list[TaskWrites] = field(default_factory=list)
+    checkpoint: Checkpoint | None = None
+    parent_id: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    changed: Mapping[str, Any] = field(default_factory=dict)
