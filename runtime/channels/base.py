@@ -1,0 +1,118 @@
+"""The channel contract: one named cell of state.
+
+A channel is pure: it folds the values written in one superstep into what it holds. It knows nothing of versions,
+tasks or storage; engine/applying does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar
+
+from runtime.errors import EmptyChannelError, ErrorCode, InvalidUpdateError, create_error_message
+
+Value = TypeVar("Value")
+Update = TypeVar("Update")
+
+
+class _Missing:
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+MISSING: Final[Any] = _Missing()
+"""No value; distinct from None, which is one."""
+
+
+class BaseChannel(Generic[Value, Update]):
+    """One cell. ``typ`` is the declared type, ``key`` the name under which the graph holds it."""
+
+    __slots__ = ("key", "typ")
+
+    volatile: ClassVar[bool] = False
+    """Whether a superstep without a write changes it."""
+    deferred: ClassVar[bool] = False
+    """Whether it waits for ``finish()``."""
+    stored: ClassVar[bool] = True
+    """Whether checkpoints keep it."""
+    appends: ClassVar[bool] = False
+    """Whether a superstep may only have added to the end of a list or text (see ``added``)."""
+
+    def __init__(self, typ: Any = object, key: str = "") -> None:
+        self.typ = typ
+        self.key = key
+
+    def fresh(self) -> Self:
+        """Return an empty channel of the same kind."""
+        raise TypeError(self.__class__.__name__)
+
+    def get(self) -> Value:
+        """Return the value. Raises EmptyChannelError."""
+        value = self.peek()
+        if value is MISSING:
+            msg = f"Channel {self.key!r} is empty."
+            raise EmptyChannelError(msg)
+        return value  # type: ignore[no-any-return]
+
+    def peek(self) -> Any:
+        """Return the value that readers see, or MISSING."""
+        return MISSING
+
+    def is_available(self) -> bool:
+        """Tell whether there is a value to read."""
+        return self.peek() is not MISSING
+
+    def update(self, values: Sequence[Update]) -> bool:
+        """Fold one superstep's writes, in task order; an empty sequence means none. Return whether it changed."""
+        raise TypeError(self.__class__.__name__)
+
+    def check(self, values: Sequence[Update]) -> None:
+        """Raise what ``update(values)`` would raise, without changing anything."""
+        self.copy().update(values)
+
+    def consume(self) -> bool:
+        """A subscriber has read it. Return whether it changed."""
+        return False
+
+    def finish(self) -> bool:
+        """The run is about to end. Return whether it changed."""
+        return False
+
+    def checkpoint(self) -> Any:
+        """Return what to store, or MISSING."""
+        return self.peek()
+
+    def from_checkpoint(self, stored: Any) -> Self:
+        """Return a channel of this kind that holds what was stored (MISSING: empty)."""
+        channel = self.fresh()
+        if stored is not MISSING:
+            channel.restore(stored)
+        return channel
+
+    def restore(self, stored: Any) -> None:
+        """Take what ``checkpoint()`` returned."""
+        raise TypeError(self.__class__.__name__)
+
+    def copy(self) -> Self:
+        """Return an independent channel with the same value."""
+        return self.from_checkpoint(self.checkpoint())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(key={self.key!r}, value={self.peek()!r})"
+
+
+def one_value(channel: BaseChannel[Any, Any], values: Sequence[Any]) -> None:
+    """Refuse more than one write in a superstep."""
+    if len(values) != 1:
+        raise InvalidUpdateError(
+            create_error_message(
+                message=f"At key '{channel.key}': Can receive only one value per step. "
+                "Use an Annotated key to handle multiple values.",
+                error_code=ErrorCode.INVALID_CONCURRENT_GRAPH_UPDATE,
+            )
+        )

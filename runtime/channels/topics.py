@@ -1,0 +1,67 @@
+"""A channel that collects: every write of a superstep, or of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Generic, Self
+
+from runtime.channels.base import MISSING, BaseChannel, Value
+
+
+class Topic(BaseChannel[Sequence[Value], Value | list[Value]], Generic[Value]):
+    """A list of what was written, duplicates kept; a written list is flattened by one level.
+
+    Without ``accumulate`` it holds the writes of the preceding superstep only.
+    """
+
+    __slots__ = ("accumulate", "values")
+
+    def __init__(self, typ: Any = object, accumulate: bool = False, key: str = "") -> None:  # noqa: FBT001, FBT002 - as in LangGraph
+        super().__init__(typ, key)
+        self.accumulate = accumulate
+        self.values: list[Value] = []
+
+    @property
+    def volatile(self) -> bool:  # type: ignore[override]
+        """Only an accumulating topic outlives a superstep without a write."""
+        return not self.accumulate
+
+    @property
+    def appends(self) -> bool:  # type: ignore[override]
+        """An accumulating topic only adds at the end."""
+        return self.accumulate
+
+    def fresh(self) -> Self:
+        return type(self)(self.typ, self.accumulate, self.key)
+
+    def peek(self) -> Any:
+        return self.values or MISSING
+
+    def update(self, values: Sequence[Value | list[Value]]) -> bool:
+        if self.accumulate:
+            if not values:
+                return False
+            kept = list(self.values)
+        else:
+            if not values and not self.values:
+                return False
+            kept = []
+        for value in values:
+            if isinstance(value, list):
+                kept.extend(value)
+            else:
+                kept.append(value)
+        self.values = kept
+        return True
+
+    def check(self, values: Sequence[Value | list[Value]]) -> None:
+        return
+
+    def restore(self, stored: Any) -> None:
+        self.values = list(stored)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Topic) and other.accumulate == self.accumulate
+
+    def __hash__(self) -> int:
+        return hash((Topic, self.accumulate))

@@ -1,0 +1,199 @@
+"""Channels that hold one value: the last one, any one, or the one of the preceding superstep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Generic, Self
+
+from runtime.channels.base import MISSING, BaseChannel, Value, one_value
+
+
+class _Cell(BaseChannel[Value, Value], Generic[Value]):
+    """What the single-value channels share."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, typ: Any = object, key: str = "") -> None:
+        super().__init__(typ, key)
+        self.value: Any = MISSING
+
+    def fresh(self) -> Self:
+        return type(self)(self.typ, self.key)
+
+    def peek(self) -> Any:
+        return self.value
+
+    def is_available(self) -> bool:
+        return self.value is not MISSING
+
+    def restore(self, stored: Any) -> None:
+        self.value = stored
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+
+class LastValue(_Cell[Value]):
+    """Holds the last value; takes one write per superstep."""
+
+    __slots__ = ()
+
+    def update(self, values: Sequence[Value]) -> bool:
+        if not values:
+            return False
+        if len(values) != 1:
+            one_value(self, values)
+        self.value = values[0]
+        return True
+
+    def check(self, values: Sequence[Value]) -> None:
+        if values:
+            one_value(self, values)
+
+
+class LastValueAfterFinish(BaseChannel[Value, Value]):
+    """Holds the last of many writes, readable once the run would otherwise end (deferred nodes)."""
+
+    __slots__ = ("finished", "value")
+    deferred: ClassVar[bool] = True
+
+    def __init__(self, typ: Any = object, key: str = "") -> None:
+        super().__init__(typ, key)
+        self.value: Any = MISSING
+        self.finished = False
+
+    def fresh(self) -> Self:
+        return type(self)(self.typ, self.key)
+
+    def peek(self) -> Any:
+        return self.value if self.finished else MISSING
+
+    def update(self, values: Sequence[Value]) -> bool:
+        if not values:
+            return False
+        self.finished = False
+        self.value = values[-1]
+        return True
+
+    def check(self, values: Sequence[Value]) -> None:
+        return
+
+    def consume(self) -> bool:
+        if self.finished:
+            self.finished = False
+            self.value = MISSING
+            return True
+        return False
+
+    def finish(self) -> bool:
+        if not self.finished and self.value is not MISSING:
+            self.finished = True
+            return True
+        return False
+
+    def checkpoint(self) -> Any:
+        return MISSING if self.value is MISSING else (self.value, self.finished)
+
+    def restore(self, stored: Any) -> None:
+        self.value, self.finished = stored
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LastValueAfterFinish)
+
+    def __hash__(self) -> int:
+        return hash(LastValueAfterFinish)
+
+
+class AnyValue(_Cell[Value]):
+    """Holds the last of many writes, which are taken to be equal; cleared by a superstep without one."""
+
+    __slots__ = ()
+    volatile: ClassVar[bool] = True
+
+    def update(self, values: Sequence[Value]) -> bool:
+        if values:
+            self.value = values[-1]
+            return True
+        changed = self.value is not MISSING
+        self.value = MISSING
+        return changed
+
+    def check(self, values: Sequence[Value]) -> None:
+        return
+
+
+class EphemeralValue(_Cell[Value]):
+    """Holds a value for one superstep. ``guard``: take one write only; else the last of many."""
+
+    __slots__ = ("guard",)
+    volatile: ClassVar[bool] = True
+
+    def __init__(self, typ: Any = object, guard: bool = True, key: str = "") -> None:  # noqa: FBT001, FBT002 - as in LangGraph
+        super().__init__(typ, key)
+        self.guard = guard
+
+    def fresh(self) -> Self:
+        return type(self)(self.typ, self.guard, self.key)
+
+    def update(self, values: Sequence[Value]) -> bool:
+        if values:
+            if self.guard and len(values) != 1:
+                one_value(self, values)
+            self.value = values[-1]
+            return True
+        changed = self.value is not MISSING
+        self.value = MISSING
+        return changed
+
+    def check(self, values: Sequence[Value]) -> None:
+        if values and self.guard:
+            one_value(self, values)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, EphemeralValue) and other.guard == self.guard
+
+    def __hash__(self) -> int:
+        return hash((EphemeralValue, self.guard))
+
+
+class UntrackedValue(_Cell[Value]):
+    """Like LastValue, never stored: it is lost when a run is resumed."""
+
+    __slots__ = ("guard",)
+    stored: ClassVar[bool] = False
+
+    def __init__(self, typ: Any = object, guard: bool = True, key: str = "") -> None:  # noqa: FBT001, FBT002 - as in LangGraph
+        super().__init__(typ, key)
+        self.guard = guard
+
+    def fresh(self) -> Self:
+        return type(self)(self.typ, self.guard, self.key)
+
+    def update(self, values: Sequence[Value]) -> bool:
+        if not values:
+            return False
+        if self.guard:
+            one_value(self, values)
+        self.value = values[-1]
+        return True
+
+    def check(self, values: Sequence[Value]) -> None:
+        if values and self.guard:
+            one_value(self, values)
+
+    def checkpoint(self) -> Any:
+        return MISSING
+
+    def copy(self) -> Self:
+        channel = self.fresh()
+        channel.value = self.value
+        return channel
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UntrackedValue) and other.guard == self.guard
+
+    def __hash__(self) -> int:
+        return hash((UntrackedValue, self.guard))

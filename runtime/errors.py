@@ -1,0 +1,177 @@
+"""Everything that the runtime can raise.
+
+Errors (Exception)
+RuntimeLibraryError
+├── GraphDefinitionError (ValueError)    the graph as described cannot be compiled
+├── ConfigError (ValueError)             the call's config is wrong or in the wrong place
+├── UnknownStreamModeError (ValueError)
+├── GraphRecursionError (RecursionError) more supersteps than recursion_limit
+├── InvalidUpdateError                   writes that cannot be applied
+│   └── UnknownNodeError (ValueError)    a route, Send, breakpoint or as_node names no node
+├── EmptyChannelError                    an empty channel was read
+├── EmptyInputError                      nothing to start from
+├── CheckpointNotFoundError (LookupError)
+├── OrphanedTaskError                    pending work for a node that no longer exists
+├── ThreadBusyError                      another run holds the thread
+├── ThreadConflictError                  another writer moved the thread on
+├── BlockingCallError (RuntimeError)     waiting here would deadlock
+├── UnknownInterruptError (ValueError)   an answer that no pending question matches
+├── NodeCancelledError                   a node cancelled itself
+├── NodeTimeoutError                     a node attempt took too long
+└── GraphDrained                         a requested drain stopped the run
+
+Signals (BaseException: `except Exception` in user code does not swallow a pause)
+GraphBubbleUp
+├── GraphInterrupt
+│   └── NodeInterrupt
+└── ParentCommand
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+
+class ErrorCode(Enum):
+    """Stable codes that messages carry."""
+
+    GRAPH_RECURSION_LIMIT = "GRAPH_RECURSION_LIMIT"
+    INVALID_CONCURRENT_GRAPH_UPDATE = "INVALID_CONCURRENT_GRAPH_UPDATE"
+    INVALID_GRAPH_NODE_RETURN_VALUE = "INVALID_GRAPH_NODE_RETURN_VALUE"
+    MULTIPLE_SUBGRAPHS = "MULTIPLE_SUBGRAPHS"
+    INVALID_CHAT_HISTORY = "INVALID_CHAT_HISTORY"
+
+
+def create_error_message(*, message: str, error_code: ErrorCode) -> str:
+    """Return the message with its code, so that it can be searched for."""
+    return f"{message} [{error_code.value}]"
+
+
+class RuntimeLibraryError(Exception):
+    """Root of every error that the runtime raises."""
+
+
+class GraphDefinitionError(RuntimeLibraryError, ValueError):
+    """The graph as described cannot be built or compiled."""
+
+
+class ConfigError(RuntimeLibraryError, ValueError):
+    """The config of a call is wrong, incomplete or has a setting in the wrong place."""
+
+
+class UnknownStreamModeError(RuntimeLibraryError, ValueError):
+    """A stream mode that does not exist; the message lists those that do."""
+
+
+class GraphRecursionError(RuntimeLibraryError, RecursionError):
+    """The run took ``recursion_limit`` supersteps and was not done; its state is saved and can be resumed."""
+
+
+class InvalidUpdateError(RuntimeLibraryError):
+    """Writes that the channels cannot take; nothing of them was stored."""
+
+
+class UnknownNodeError(InvalidUpdateError, ValueError):
+    """A name that is no node of this graph; the message lists the known ones."""
+
+
+class EmptyChannelError(RuntimeLibraryError):
+    """The channel holds no value."""
+
+
+class EmptyInputError(RuntimeLibraryError):
+    """There is neither input nor a saved point to continue from."""
+
+
+class CheckpointNotFoundError(RuntimeLibraryError, LookupError):
+    """The addressed checkpoint does not exist on this thread."""
+
+
+class OrphanedTaskError(RuntimeLibraryError):
+    """Saved work belongs to a node that this graph does not have; alias the old name with ``node_aliases``."""
+
+
+class ThreadBusyError(RuntimeLibraryError):
+    """Another run of this process holds the thread and ``multitask_strategy`` is ``reject``."""
+
+
+class ThreadConflictError(RuntimeLibraryError):
+    """Another writer moved the thread on since this run read it; nothing of this write was stored."""
+
+
+class BlockingCallError(RuntimeLibraryError, RuntimeError):
+    """A blocking method was called where waiting would deadlock; the message names the async method."""
+
+
+class UnknownInterruptError(RuntimeLibraryError, ValueError):
+    """An answer names a question that is not pending; nothing was stored."""
+
+    def __init__(self, message: str, *, reason: str, interrupt_ids: Sequence[str], pending_ids: Sequence[str]) -> None:
+        super().__init__(message)
+        self.reason = reason
+        """``not_pending``, ``empty_map`` or ``ambiguous``."""
+        self.interrupt_ids = tuple(interrupt_ids)
+        self.pending_ids = tuple(pending_ids)
+
+
+class NodeCancelledError(RuntimeLibraryError):
+    """A node raised the event loop's cancellation error although nobody had cancelled it."""
+
+
+class NodeTimeoutError(RuntimeLibraryError):
+    """One attempt of a node exceeded its timeout and was cancelled."""
+
+    def __init__(self, node: str, *, elapsed: float, kind: str, timeout: float) -> None:
+        super().__init__(
+            f"Node {node!r} exceeded its {kind} timeout of {timeout:g} s (it had run {elapsed:.3f} s). "
+            "Raise TimeoutPolicy, or make the node quicker."
+        )
+        self.node = node
+        self.elapsed = elapsed
+        """Seconds since the attempt began."""
+        self.kind = kind
+        """``run`` or ``idle``."""
+        self.timeout = timeout
+        """Seconds."""
+
+
+class GraphDrained(RuntimeLibraryError):  # noqa: N818 - LangGraph's public name
+    """A drain was requested; the current superstep was finished and saved. Resume with None."""
+
+    def __init__(self, reason: str | None = None) -> None:
+        super().__init__(f"The run was drained: {reason or 'no reason given'}. Resume it with None as input.")
+        self.reason = reason
+
+
+class GraphBubbleUp(BaseException):  # noqa: N818 - a signal
+    """Root of the signals that travel through user code."""
+
+
+class GraphInterrupt(GraphBubbleUp):
+    """A node asked a question; raised by ``interrupt()``."""
+
+    def __init__(self, interrupts: Sequence[Any] = ()) -> None:
+        super().__init__(interrupts)
+        self.interrupts = tuple(interrupts)
+
+
+class NodeInterrupt(GraphInterrupt):
+    """A question raised by hand; kept for programs that use the old form."""
+
+    def __init__(self, value: Any, id: str | None = None) -> None:  # noqa: A002 - LangGraph's public name
+        from runtime.types.interrupt import Interrupt  # noqa: PLC0415 - errors stay below types
+
+        super().__init__((Interrupt(value=value, id=id or ""),))
+
+
+class ParentCommand(GraphBubbleUp):
+    """A Command addressed to the parent graph on its way up."""
+
+    def __init__(self, command: Any) -> None:
+        super().__init__(command)
+        self.command = command

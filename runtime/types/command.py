@@ -1,0 +1,61 @@
+"""What nodes and callers can say beside plain state: Send, Command, Overwrite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+from runtime.types.policy import TimeoutPolicy
+
+N = TypeVar("N", bound=str)
+
+ParentMarker = Literal["__parent__"]
+
+
+@dataclass(slots=True, frozen=True)
+class Send:
+    """Run a node in the next superstep with its own input, beside any other run of it."""
+
+    node: str
+    arg: Any
+    """The node's whole input; it is not merged with the state."""
+    timeout: TimeoutPolicy | float | timedelta | None = field(default=None, kw_only=True)
+    """Replaces the node's own timeout for this run of it."""
+
+    def __post_init__(self) -> None:
+        if self.timeout is not None:
+            object.__setattr__(self, "timeout", TimeoutPolicy.coerce(self.timeout))
+
+    def __hash__(self) -> int:
+        return hash((self.node, repr(self.arg)))
+
+    def __repr__(self) -> str:
+        return f"Send(node={self.node!r}, arg={self.arg!r})"
+
+
+@dataclass(kw_only=True, slots=True, frozen=True)
+class Command(Generic[N]):
+    """A state update and a route in one; as a graph's input also an answer to pending questions."""
+
+    PARENT: ClassVar[ParentMarker] = "__parent__"
+
+    graph: str | None = None
+    """None: this graph. ``Command.PARENT``: the graph that called this one."""
+    update: Any = None
+    resume: Any = None
+    """The answer to the pending question, or a map from interrupt id to answer."""
+    goto: Send | Sequence[Send | N] | N = ()
+
+    def __repr__(self) -> str:
+        shown = ((name, getattr(self, name)) for name in ("graph", "update", "resume", "goto"))
+        return f"Command({', '.join(f'{name}={value!r}' for name, value in shown if value not in (None, ()))})"
+
+
+@dataclass(slots=True, frozen=True)
+class Overwrite:
+    """Replace a reducer channel's value instead of folding into it; once per channel and superstep."""
+
+    value: Any
+    type: Literal["__overwrite__"] = "__overwrite__"

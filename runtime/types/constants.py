@@ -1,0 +1,44 @@
+"""Names that are visible in stored rows, streams and snapshots."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+START: Final = sys.intern("__start__")
+"""The virtual first node."""
+END: Final = sys.intern("__end__")
+"""The virtual last node."""
+ROOT: Final = "__root__"
+"""The only channel of a graph whose state is one bare value."""
+INPUT: Final = "__input__"
+COPY: Final = "__copy__"
+PREVIOUS: Final = "__previous__"
+TASKS: Final = "__pregel_tasks"
+PULL: Final = "__pregel_pull"
+PUSH: Final = "__pregel_push"
+INTERRUPT: Final = "__interrupt__"
+RESUME: Final = "__resume__"
+ERROR: Final = "__error__"
+ERROR_SOURCE_NODE: Final = "__error_source_node__"
+NO_WRITES: Final = "__no_writes__"
+RETURN: Final = "__return__"
+OVERWRITE: Final = "__overwrite__"
+TAG_HIDDEN: Final = "langsmith:hidden"
+TAG_NOSTREAM: Final = "nostream"
+NULL_TASK_ID: Final = "00000000-0000-0000-0000-000000000000"
+
+NS_SEP: Final = "|"
+"""Between the levels of a namespace."""
+NS_END: Final = ":"
+"""Between a node's name and its task id in a namespace."""
+
+CONTROL_WRITES: Final = frozenset({ERROR, ERROR_SOURCE_NODE, INTERRUPT, RESUME})
+"""Writes that do not make a task finished."""
+RESERVED: Final = frozenset({NO_WRITES, PUSH, RESUME, INTERRUPT, RETURN, ERROR, ERROR_SOURCE_NODE})
+"""Writes that never reach a channel."""
+
+
+def branch_to(node: str) -> str:
+    """Return the trigger channel of a node."""
+    return f"branch:to:{node}"

@@ -1,0 +1,123 @@
+"""Policies: how often to retry, how long to wait, what to keep, how durable to be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Literal
+
+Durability = Literal["exit", "async", "sync"]
+"""When checkpoints become durable: at the end of the run, behind it, or before the next superstep."""
+
+DURABILITIES: tuple[Durability, ...] = ("exit", "async", "sync")
+
+MultitaskStrategy = Literal["enqueue", "reject"]
+"""What a second run on a busy thread does: wait its turn, or fail with ThreadBusyError."""
+
+_NOT_RETRIED = (
+    ValueError,
+    TypeError,
+    ArithmeticError,
+    ImportError,
+    LookupError,
+    NameError,
+    SyntaxError,
+    RuntimeError,
+    ReferenceError,
+    StopIteration,
+    StopAsyncIteration,
+    OSError,
+)
+_SERVER_ERROR = 500
+
+
+def default_retry_on(error: BaseException) -> bool:
+    """Tell whether a failure may pass by itself: connections and server errors, not programming errors."""
+    if isinstance(error, ConnectionError):
+        return True
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    if isinstance(status, int):
+        return status >= _SERVER_ERROR
+    return isinstance(error, Exception) and not isinstance(error, _NOT_RETRIED)
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How a failing node is tried again, within one run."""
+
+    initial_interval: float = 0.5
+    """Seconds before the second attempt."""
+    backoff_factor: float = 2.0
+    max_interval: float = 128.0
+    """Seconds; the longest pause."""
+    max_attempts: int = 3
+    """Attempts in all, the first included."""
+    jitter: bool = True
+    """Add a random part of up to one second to each pause."""
+    retry_on: type[BaseException] | Sequence[type[BaseException]] | Callable[[BaseException], bool] = default_retry_on
+    """Which failures: a class, several, or a predicate."""
+
+    def matches(self, error: BaseException) -> bool:
+        """Tell whether this policy retries the error."""
+        wanted = self.retry_on
+        if isinstance(wanted, type):
+            return isinstance(error, wanted)
+        if isinstance(wanted, Sequence):
+            return isinstance(error, tuple(wanted))
+        return bool(wanted(error))
+
+    def pause(self, failures: int, random: float) -> float:
+        """Return the seconds to wait after ``failures`` failed attempts; ``random`` is in [0, 1)."""
+        wait = min(self.max_interval, self.initial_interval * self.backoff_factor ** (failures - 1))
+        return wait + random if self.jitter else wait
+
+
+@dataclass(frozen=True, slots=True)
+class TimeoutPolicy:
+    """How long one attempt of an async node may take; cancellation is cooperative."""
+
+    run_timeout: float | timedelta | None = None
+    """Seconds for the whole attempt."""
+    idle_timeout: float | timedelta | None = None
+    """Seconds without a sign of life (a write, a stream event, ``runtime.heartbeat()``)."""
+    refresh_on: Literal["auto", "heartbeat"] = "auto"
+    """What counts as a sign of life: anything observable, or only ``runtime.heartbeat()``."""
+
+    def __post_init__(self) -> None:
+        for name in ("run_timeout", "idle_timeout"):
+            value = getattr(self, name)
+            if value is not None and _seconds(value) <= 0:
+                msg = f"{name} must be greater than 0 s, got {value!r}."
+                raise ValueError(msg)
+
+    @property
+    def run_seconds(self) -> float | None:
+        """The run timeout in seconds."""
+        return None if self.run_timeout is None else _seconds(self.run_timeout)
+
+    @property
+    def idle_seconds(self) -> float | None:
+        """The idle timeout in seconds."""
+        return None if self.idle_timeout is None else _seconds(self.idle_timeout)
+
+    @classmethod
+    def coerce(cls, value: Any) -> TimeoutPolicy | None:
+        """Return the policy that a number of seconds, a timedelta, a policy or None stands for."""
+        if value is None or isinstance(value, cls):
+            return value
+        return cls(run_timeout=value)
+
+
+@dataclass(frozen=True, slots=True)
+class CachePolicy:
+    """Keep a node's result for equal inputs."""
+
+    key_func: Callable[..., str | bytes] | None = None
+    """Makes the key from the node's input; by default the whole stored form of the input."""
+    ttl: int | None = None
+    """Seconds; None keeps it until it is cleared."""
+
+
+def _seconds(value: float | timedelta) -> float:
+    return value.total_seconds() if isinstance(value, timedelta) else float(value)
