@@ -40,8 +40,10 @@ class BaseChannel(Generic[Value, Update]):
     """Whether it waits for ``finish()``."""
     stored: ClassVar[bool] = True
     """Whether checkpoints keep it."""
+    folds: ClassVar[bool] = False
+    """Whether it runs the user's own code (a reducer) on writes."""
     appends: ClassVar[bool] = False
-    """Whether a superstep may only have added to the end of a list or text (see ``added``)."""
+    """Whether it mostly grows at the end, so that storage may keep additions (see engine/checkpointing)."""
 
     def __init__(self, typ: Any = object, key: str = "") -> None:
         self.typ = typ

@@ -74,6 +74,7 @@ class BinaryOperatorAggregate(BaseChannel[Value, Value]):
     """
 
     __slots__ = ("operator", "value")
+    folds: ClassVar[bool] = True
 
     def __init__(self, typ: Any, operator: Callable[[Any, Any], Any], key: str = "") -> None:
         super().__init__(typ, key)
@@ -117,6 +118,11 @@ class BinaryOperatorAggregate(BaseChannel[Value, Value]):
     def restore(self, stored: Any) -> None:
         self.value = stored
 
+    def copy(self) -> Self:
+        channel = self.__class__.__new__(self.__class__)
+        channel.typ, channel.key, channel.operator, channel.value = self.typ, self.key, self.operator, self.value
+        return channel
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, BinaryOperatorAggregate):
             return False
@@ -140,6 +146,7 @@ class DeltaChannel(BaseChannel[Value, Any]):
     """
 
     __slots__ = ("reducer", "snapshot_frequency", "value")
+    folds: ClassVar[bool] = True
     appends: ClassVar[bool] = True
 
     def __init__(

@@ -1,0 +1,172 @@
+"""The live state of one run in one namespace: channels, their versions, and what storage does not have yet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from runtime.channels import MISSING
+from runtime.errors import OrphanedTaskError
+from runtime.types.constants import START, TASKS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from persistence.contracts.checkpoint import Checkpoint, Mark
+    from runtime.channels import BaseChannel
+    from runtime.engine.plan import Plan
+
+_TRIGGER = "branch:to:"
+
+
+class Cells:
+    """Channels with their versions. Trigger channels exist only while they hold something.
+
+    ``versions`` and ``seen`` forget emptied triggers: an empty channel starts nothing, and its next value gets a newer
+    version, so the entry could never matter again. That keeps a checkpoint as small as the state, however many nodes
+    the graph has.
+    """
+
+    __slots__ = (
+        "changed",
+        "channels",
+        "count",
+        "deferred",
+        "lineage",
+        "plan",
+        "salt",
+        "seen",
+        "stored",
+        "updated",
+        "versions",
+        "volatile",
+    )
+
+    def __init__(self, plan: Plan, salt: str) -> None:
+        self.plan = plan
+        self.salt = salt
+        """Makes this run's versions different from those that another branch gives the same channel."""
+        self.count = 0
+        """Number of the newest version."""
+        self.channels: dict[str, BaseChannel[Any, Any]] = {}
+        self.versions: dict[str, Any] = {}
+        self.seen: dict[str, dict[str, Any]] = {}
+        self.updated: set[str] | None = None
+        """Channels that the last superstep changed and that hold a value; None: not known."""
+        self.volatile: set[str] = set()
+        """Channels that a superstep without a write to them clears."""
+        self.deferred: set[str] = set()
+        """Channels that wait for the end of the run."""
+        self.stored: dict[str, Any] = {}
+        """Value of every channel that a checkpoint would keep."""
+        self.changed: set[str] = set()
+        """Channels whose version storage does not have yet."""
+        self.lineage: dict[str, tuple[Mark, ...]] = {}
+        for key, template in plan.state.items():
+            self._place(key, template.fresh())
+
+    def _place(self, key: str, channel: BaseChannel[Any, Any]) -> None:
+        self.channels[key] = channel
+        if channel.volatile:
+            self.volatile.add(key)
+        if channel.deferred:
+            self.deferred.add(key)
+        if channel.stored:
+            value = channel.checkpoint()
+            if value is not MISSING:
+                self.stored[key] = value
+
+    def open(self, key: str) -> BaseChannel[Any, Any] | None:
+        """Return the channel of a name, making it if the graph has it; None if it has not."""
+        channel = self.channels.get(key)
+        if channel is None:
+            template = self.plan.template(key)
+            if template is None:
+                return None
+            channel = template.fresh()
+            self._place(key, channel)
+        return channel
+
+    def touch(self, key: str, channel: BaseChannel[Any, Any], version: str) -> None:
+        """Note that a channel changed."""
+        value = channel.checkpoint() if channel.stored else MISSING
+        if value is not MISSING:
+            self.stored[key] = value
+            self.versions[key] = version
+            self.changed.add(key)
+            return
+        self.stored.pop(key, None)
+        self.changed.discard(key)
+        self.lineage.pop(key, None)
+        if key in self.plan.state:
+            self.versions[key] = version
+        else:
+            self.forget(key)
+
+    def forget(self, key: str) -> None:
+        """Drop an emptied trigger."""
+        self.channels.pop(key, None)
+        self.versions.pop(key, None)
+        self.volatile.discard(key)
+        self.deferred.discard(key)
+
+    def next_version(self) -> str:
+        """Return the version for everything that this superstep changes."""
+        self.count += 1
+        return f"{self.count:08d}.{self.salt}"
+
+    def peek(self, key: str) -> Any:
+        """Return a channel's value, or MISSING."""
+        channel = self.channels.get(key)
+        return MISSING if channel is None else channel.peek()
+
+    def restore(self, checkpoint: Checkpoint, lineage: Mapping[str, tuple[Mark, ...]] | None) -> None:
+        """Take over a stored checkpoint. Raises OrphanedTaskError for work that no node of this graph can do."""
+        values = checkpoint["channel_values"]
+        aliases = self.plan.aliases
+        for key, value in values.items():
+            name = _aliased(key, aliases)
+            template = self.plan.template(name)
+            if template is None:
+                if name.startswith(_TRIGGER):
+                    raise orphaned(name.removeprefix(_TRIGGER), self.plan)
+                continue
+            self._place(name, template.from_checkpoint(value))
+        for key, version in checkpoint["channel_versions"].items():
+            self.versions[_aliased(key, aliases)] = version
+            self.count = max(self.count, version_number(version))
+        self.seen = {
+            aliases.get(node, node): {_aliased(key, aliases): version for key, version in seen.items()}
+            for node, seen in checkpoint["versions_seen"].items()
+        }
+        updated = checkpoint.get("updated_channels")
+        self.updated = None if updated is None else {_aliased(key, aliases) for key in updated}
+        self.changed.clear()
+        self.lineage = dict(lineage) if lineage else {}
+        for send in self.peek(TASKS) or ():
+            if send.node not in self.plan.nodes and aliases.get(send.node) not in self.plan.nodes:
+                raise orphaned(send.node, self.plan)
+
+
+def orphaned(node: str, plan: Plan) -> OrphanedTaskError:
+    """Return the error for saved work of a node that is gone."""
+    msg = (
+        f"The thread has pending work for node {node!r}, which graph {plan.name!r} does not have "
+        f"(its nodes: {', '.join(n for n in plan.nodes if n != START)}). "
+        f"Compile with node_aliases={{{node!r}: '<new name>'}} to hand it on."
+    )
+    return OrphanedTaskError(msg)
+
+
+def version_number(version: Any) -> int:
+    """Return the counting part of a version of any known form (int, float, ``n.salt``)."""
+    if isinstance(version, str):
+        head = version.partition(".")[0]
+        return int(head) if head.isdecimal() else 0
+    return int(version)
+
+
+def _aliased(key: str, aliases: Mapping[str, str]) -> str:
+    if aliases and key.startswith(_TRIGGER):
+        old = key.removeprefix(_TRIGGER)
+        return _TRIGGER + aliases.get(old, old)
+    return key

@@ -1,0 +1,119 @@
+"""The compiled graph: what never changes between runs, indexed for what a superstep asks of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from runtime.channels import EphemeralValue, Topic
+from runtime.channels.values import LastValueAfterFinish
+from runtime.types.command import Send
+from runtime.types.constants import START, TASKS, branch_to
+
+if TYPE_CHECKING:
+    from runtime.channels import BaseChannel
+    from runtime.schema.introspect import Schema
+    from runtime.types.policy import CachePolicy, RetryPolicy, TimeoutPolicy
+
+
+@dataclass(slots=True)
+class BranchPlan:
+    """A conditional edge: asks a router where to go."""
+
+    name: str
+    call: Any
+    """How to call the router (actors/calling)."""
+    schema: Schema
+    """What of the state the router sees."""
+    ends: Mapping[Any, str] | None
+    """What the router's answers mean; None: they are names themselves."""
+
+
+@dataclass(slots=True)
+class NodePlan:
+    """One node: when it runs, what it reads, what follows it."""
+
+    name: str
+    call: Any
+    """How to call the node's function (actors/calling)."""
+    schema: Schema
+    """What of the state the node sees."""
+    triggers: tuple[str, ...] = ()
+    """Sorted channel names."""
+    targets: tuple[str, ...] = ()
+    """Trigger channels of the nodes that follow by plain edges."""
+    joins: tuple[str, ...] = ()
+    """Barrier channels that wait for this node among others."""
+    branches: tuple[BranchPlan, ...] = ()
+    retry: tuple[RetryPolicy, ...] = ()
+    timeout: TimeoutPolicy | None = None
+    cache: CachePolicy | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    defer: bool = False
+    index: int = 0
+    """Position in the order in which nodes were added."""
+    edge_writes: tuple[tuple[str, Any], ...] = ()
+    """What finishing writes to trigger channels, whatever the node returned."""
+
+    @property
+    def path(self) -> tuple[str, str]:
+        """Path of a task that the state triggered."""
+        return ("__pregel_pull", self.name)
+
+    def seal(self) -> None:
+        """Compute what follows from edges; called once, when the graph is compiled."""
+        self.edge_writes = (*((target, None) for target in self.targets), *((join, self.name) for join in self.joins))
+
+
+@dataclass(slots=True)
+class Plan:
+    """The whole graph."""
+
+    name: str
+    nodes: dict[str, NodePlan]
+    state: dict[str, BaseChannel[Any, Any]]
+    """Templates of the state's channels, by key."""
+    internal: dict[str, BaseChannel[Any, Any]]
+    """Templates of trigger, join and task channels; a run makes one only when it is written."""
+    managed: dict[str, Any]
+    input_schema: Schema
+    output_schema: Schema
+    input_keys: frozenset[str]
+    output_keys: tuple[str, ...]
+    bare: bool
+    """Whether the state is one value without keys."""
+    subscribers: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Trigger channel to the nodes that it can start."""
+    validators: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Old node names that saved work may still use."""
+    deferring: bool = False
+    """Whether any channel waits for the end of the run."""
+
+    def seal(self) -> Plan:
+        """Build the indexes; called once, when the graph is compiled."""
+        for position, node in enumerate(self.nodes.values()):
+            node.index = position
+            node.seal()
+            for trigger in node.triggers:
+                self.subscribers[trigger] = (*self.subscribers.get(trigger, ()), node.name)
+        self.internal[TASKS] = Topic(Send, key=TASKS)
+        self.internal[START] = EphemeralValue(object, key=START)
+        self.deferring = any(channel.deferred for channel in self.internal.values())
+        return self
+
+    def template(self, channel: str) -> BaseChannel[Any, Any] | None:
+        """Return the empty channel of a name, or None if the graph has none."""
+        found = self.state.get(channel)
+        return found if found is not None else self.internal.get(channel)
+
+    def known(self) -> list[str]:
+        """Return the names that routes may use."""
+        return sorted(name for name in self.nodes if name != START)
+
+
+def trigger_channel(node: str, *, defer: bool) -> BaseChannel[Any, Any]:
+    """Return the template of a node's own trigger."""
+    key = branch_to(node)
+    return LastValueAfterFinish(object, key=key) if defer else EphemeralValue(object, guard=False, key=key)

@@ -1,0 +1,78 @@
+"""Reading the cells: what a node sees, what a run returns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from runtime.channels import MISSING
+from runtime.schema.coerce import view
+from runtime.types.constants import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from runtime.engine.cells import Cells
+    from runtime.engine.tasks import Task
+    from runtime.schema.introspect import Schema
+
+
+def node_input(cells: Cells, task: Task) -> Any:
+    """Return what the task's node receives: containers as copies, so that no node changes what another sees."""
+    if task.send is not None:
+        return view(task.send.arg)
+    return read(cells, task.node.schema, task.moment)
+
+
+def read(cells: Cells, schema: Schema, moment: Any) -> Any:
+    """Return the schema's view of the state."""
+    channels = cells.channels
+    if schema.kind == "bare":
+        value = channels[ROOT].peek()
+        return None if value is MISSING else view(value)
+    values: dict[str, Any] = {}
+    for key in schema.channels:
+        value = channels[key].peek()
+        if value is not MISSING:
+            values[key] = view(value)
+    for key, manager in schema.managed.items():
+        values[key] = manager.get(moment)
+    return values if schema.build is None else schema.build(values)
+
+
+def values_of(cells: Cells, keys: Iterable[str]) -> Any:
+    """Return the available values of the keys as a new dict (the bare value if the state has no keys)."""
+    channels = cells.channels
+    if cells.plan.bare:
+        value = channels[ROOT].peek()
+        return None if value is MISSING else view(value)
+    values = {}
+    for key in keys:
+        channel = channels.get(key)
+        if channel is not None:
+            value = channel.peek()
+            if value is not MISSING:
+                values[key] = view(value)
+    return values
+
+
+def updates_of_task(cells: Cells, task: Task, keys: Iterable[str] | None = None) -> Any:
+    """Return a finished task's state writes as observers see them.
+
+    ``{key: value}``; several writes to one key give a list of dicts; None if it wrote no state.
+    """
+    return writes_view(cells, task.writes or (), keys)
+
+
+def writes_view(cells: Cells, writes: Any, keys: Iterable[str] | None = None) -> Any:
+    """Return writes as an observer sees them (see ``updates_of_task``)."""
+    plan = cells.plan
+    wanted = plan.state if keys is None else set(keys)
+    if plan.bare:
+        values = [value for key, value in writes if key == ROOT]
+        return values[-1] if values else None
+    pairs = [(key, value) for key, value in writes if key in plan.state and key in wanted]
+    if not pairs:
+        return None
+    if len({key for key, _ in pairs}) < len(pairs):
+        return [{key: value} for key, value in pairs]
+    return dict(pairs)
