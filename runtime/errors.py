@@ -164,7 +164,7 @@ class NodeInterrupt(GraphInterrupt):
     """A question raised by hand; kept for programs that use the old form."""
 
     def __init__(self, value: Any, id: str | None = None) -> None:  # noqa: A002 - LangGraph's public name
-        from runtime.types.interrupt import Interrupt  # noqa: PLC0415 - errors stay below types
+        from runtime.types.interrupts import Interrupt  # noqa: PLC0415 - errors stay below types
 
         super().__init__((Interrupt(value=value, id=id or ""),))
 

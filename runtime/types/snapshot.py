@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from runtime.types.config import RunnableConfig
-from runtime.types.interrupt import Interrupt
+from runtime.types.interrupts import Interrupt
 
 
 class PregelTask(NamedTuple):

@@ -1,0 +1,154 @@
+"""Calling user functions: what their signature asks for, whether they are async, sync ones in worker threads."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Generator
+from contextvars import Context
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+from anyio import to_thread
+
+from runtime.errors import GraphDefinitionError
+
+if TYPE_CHECKING:
+    from runtime.context.scope import Scope
+
+THREADS: Final = 40
+"""Worker threads per event loop for sync nodes; more calls wait their turn. anyio's own default, which most hosts know."""
+
+_INJECTED: Final = {
+    "config": ("RunnableConfig", "dict", "Dict", "Mapping", "CallConfig"),
+    "writer": ("StreamWriter", "Callable"),
+    "store": ("BaseStore", "Store"),
+    "previous": (),
+    "runtime": (),
+    "error": ("NodeError", "Exception", "BaseException"),
+}
+"""Parameter name to the type names that its annotation may mention; none: any annotation."""
+
+
+class Call:
+    """A user's function with what is known of it before it is ever called."""
+
+    __slots__ = ("function", "is_async", "name", "wants")
+
+    def __init__(self, function: Any, name: str) -> None:
+        self.name = name
+        self.function: Callable[..., Any] = function
+        if not callable(function):
+            for method in ("ainvoke", "invoke"):
+                if callable(getattr(function, method, None)):
+                    self.function = getattr(function, method)
+                    break
+            else:
+                msg = f"{name!r}: expected a function, callable or runnable, got {type(function).__name__}."
+                raise GraphDefinitionError(msg)
+        self.is_async = _is_async(self.function)
+        self.wants = _wanted(self.function)
+
+    def arguments(self, scope: Scope) -> dict[str, Any]:
+        """Return the injected parameters."""
+        given: dict[str, Any] = {}
+        for parameter in self.wants:
+            if parameter == "store":
+                given[parameter] = scope.run.store
+            elif parameter == "previous":
+                given[parameter] = scope.run.previous
+            else:
+                given[parameter] = getattr(scope, parameter)
+        return given
+
+    async def __call__(self, context: Context, scope: Scope, value: Any) -> Any:
+        """Run the function in the given context copy; a sync one in a worker thread."""
+        function = self.function
+        if self.wants:
+            function = partial(function, **self.arguments(scope))
+        if self.is_async:
+            return await Contained(context.run(function, value), context)
+        result = await to_thread.run_sync(partial(context.run, function, value))
+        if inspect.isawaitable(result):
+            return await Contained(result, context)
+        return result
+
+
+class Contained:
+    """Awaits something inside a context copy, so that what a node sets does not reach the next one.
+
+    Every step of the awaitable goes through ``context.run``. An own task would do the same at the price of spawning
+    it.
+    """
+
+    __slots__ = ("awaitable", "context")
+
+    def __init__(self, awaitable: Awaitable[Any], context: Context) -> None:
+        self.awaitable = awaitable
+        self.context = context
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        run = self.context.run
+        steps: Any = self.awaitable
+        if not inspect.iscoroutine(steps):
+            steps = steps.__await__()
+        try:
+            waiting = run(steps.send, None)
+        except StopIteration as stop:
+            return stop.value
+        while True:
+            try:
+                sent = yield waiting
+            except GeneratorExit:
+                run(steps.close)
+                raise
+            except BaseException as error:  # noqa: BLE001 - everything is the awaitable's to handle
+                try:
+                    waiting = run(steps.throw, error)
+                except StopIteration as stop:
+                    return stop.value
+            else:
+                try:
+                    waiting = run(steps.send, sent)
+                except StopIteration as stop:
+                    return stop.value
+
+
+def _unwrapped(function: Any) -> Any:
+    while isinstance(function, partial):
+        function = function.func
+    return function
+
+
+def _is_async(function: Any) -> bool:
+    plain = _unwrapped(function)
+    return inspect.iscoroutinefunction(plain) or (
+        not inspect.isroutine(plain) and not inspect.isclass(plain) and inspect.iscoroutinefunction(plain.__call__)
+    )
+
+
+def _wanted(function: Any) -> tuple[str, ...]:
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return ()
+    wanted = []
+    for position, parameter in enumerate(parameters):
+        names = _INJECTED.get(parameter.name)
+        if names is None or parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            continue
+        if position == 0 and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+            continue
+        if isinstance(function, partial) and parameter.name in function.keywords:
+            continue
+        if names and parameter.annotation is not parameter.empty:
+            text = parameter.annotation if isinstance(parameter.annotation, str) else repr(parameter.annotation)
+            if not any(name in text for name in names):
+                continue
+        wanted.append(parameter.name)
+    return tuple(wanted)
+
+
+async def checkpoint() -> None:
+    """Let other tasks run and deliver a pending cancel."""
+    await anyio.lowlevel.checkpoint()

@@ -1,0 +1,169 @@
+"""The scope of one task: everything that its node can reach through context variables or injected parameters."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Protocol
+
+from runtime.context.runtime import ExecutionInfo, RunControl, Runtime
+from runtime.errors import GraphInterrupt
+from runtime.types.asking import ASKER
+from runtime.types.ids import interrupt_id
+from runtime.types.interrupts import Interrupt
+
+if TYPE_CHECKING:
+    from runtime.engine.tasks import Task
+    from runtime.types.config import CallConfig, RunnableConfig
+    from runtime.types.streams import StreamWriter
+
+
+class RunView(Protocol):
+    """What a scope needs to know of its run."""
+
+    config: CallConfig
+    context: Any
+    store: Any
+    control: RunControl | None
+    previous: Any
+
+    def write_custom(self, task: Task, item: Any) -> None:
+        """Put an item on the ``custom`` stream."""
+        ...
+
+
+SCOPE: ContextVar[Scope] = ContextVar("actorgraph_scope")
+
+
+class Scope:
+    """Built once per task; what it offers is built when asked for."""
+
+    __slots__ = ("_config", "asked", "attempt", "beat", "calls", "first_attempt", "run", "task")
+
+    def __init__(self, run: RunView, task: Task) -> None:
+        self.run = run
+        self.task = task
+        self.attempt = 1
+        self.first_attempt: float | None = None
+        self.calls = 0
+        """How many questions this attempt has put."""
+        self.asked: list[Interrupt] = []
+        """Those without an answer."""
+        self.beat: Any = None
+        """Restarts the idle timeout, where there is one."""
+        self._config: RunnableConfig | None = None
+
+    def enter(self) -> None:
+        """Make this the current scope; called inside the node's own context copy."""
+        SCOPE.set(self)
+        ASKER.set(self)
+
+    def restart(self) -> None:
+        """Begin another attempt."""
+        self.calls = 0
+        self.asked.clear()
+
+    def ask(self, value: Any, response_schema: Any) -> Any:
+        """Return the recorded answer to this call, or pause the node."""
+        index = self.calls
+        self.calls += 1
+        answers = self.task.answers
+        if index < len(answers):
+            return answers[index]
+        question = Interrupt(value=value, id=interrupt_id(self.task.ns, index), response_schema=response_schema)
+        self.asked.append(question)
+        raise GraphInterrupt((question,))
+
+    @property
+    def config(self) -> RunnableConfig:
+        """The config that the node sees: the call's, with where the node stands."""
+        if self._config is None:
+            call, task = self.run.config, self.task
+            metadata = {
+                **call.raw.get("metadata", {}),
+                **({"thread_id": call.thread_id} if call.thread_id is not None else {}),
+                "langgraph_step": task.moment.step,
+                "langgraph_node": task.name,
+                "langgraph_triggers": task.triggers,
+                "langgraph_path": task.path,
+                "langgraph_checkpoint_ns": task.ns,
+            }
+            configurable = {
+                **call.configurable,
+                "checkpoint_id": task.moment.checkpoint_id,
+                "checkpoint_ns": task.ns,
+                "__pregel_task_id": task.id,
+            }
+            self._config = {
+                **call.raw,
+                "metadata": metadata,
+                "configurable": configurable,
+                "recursion_limit": call.recursion_limit,
+            }
+        return self._config
+
+    @property
+    def runtime(self) -> Runtime[Any]:
+        """The Runtime of this attempt."""
+        run, task = self.run, self.task
+        return Runtime(
+            context=run.context,
+            store=run.store,
+            stream_writer=self.write,
+            heartbeat=self.heartbeat,
+            previous=run.previous,
+            control=run.control,
+            execution_info=ExecutionInfo(
+                checkpoint_id=task.moment.checkpoint_id,
+                checkpoint_ns=task.ns,
+                task_id=task.id,
+                thread_id=run.config.thread_id,
+                run_id=run.config.run_id,
+                node_attempt=self.attempt,
+                node_first_attempt_time=self.first_attempt,
+            ),
+        )
+
+    @property
+    def writer(self) -> StreamWriter:
+        """Writes to the ``custom`` stream."""
+        return self.write
+
+    def write(self, item: Any) -> None:
+        """Put an item on the ``custom`` stream; it is lost if nobody listens to that."""
+        if self.beat is not None:
+            self.beat(observable=True)
+        self.run.write_custom(self.task, item)
+
+    def heartbeat(self) -> None:
+        """Restart the idle timeout."""
+        if self.beat is not None:
+            self.beat(observable=False)
+
+
+def current_scope(caller: str) -> Scope:
+    """Return the scope of the running node. Raises RuntimeError outside of one."""
+    try:
+        return SCOPE.get()
+    except LookupError:
+        msg = f"Called {caller} outside of a runnable context; it only works in code that a graph runs."
+        raise RuntimeError(msg) from None
+
+
+def get_runtime(context_schema: type | None = None) -> Runtime[Any]:  # noqa: ARG001 - the parameter is for type checkers
+    """Return the Runtime of the running node."""
+    return current_scope("get_runtime").runtime
+
+
+def get_config() -> RunnableConfig:
+    """Return the config of the running node."""
+    return current_scope("get_config").config
+
+
+def get_store() -> Any:
+    """Return the store that the graph was compiled with, or None."""
+    return current_scope("get_store").run.store
+
+
+def get_stream_writer() -> StreamWriter:
+    """Return the writer to the ``custom`` stream."""
+    return current_scope("get_stream_writer").writer
