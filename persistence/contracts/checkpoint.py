@@ -109,8 +109,9 @@ class Unit:
     """What becomes durable together: in one transaction, after every unit of the thread sent before it.
 
     ``checkpoint`` may be None (writes only). ``changed`` holds the channels whose version moved since the parent was
-    stored, each with its whole value or an Addition; ``checkpoint["channel_values"]`` is not consulted by savers that
-    take units. A channel in ``changed`` that has no value (it was emptied) is left out of it.
+    stored, each with its whole value or an Addition; a channel that was emptied is left out of it.
+    ``checkpoint["channel_values"]`` holds every current value: savers keep small primitives inside the checkpoint
+    itself and tell an empty channel from a lost one by it.
     """
 
     thread_id: str
@@ -120,3 +121,8 @@ class Unit:
     parent_id: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     changed: Mapping[str, Any] = field(default_factory=dict)
+    lineage: Mapping[str, tuple[Mark, ...]] = field(default_factory=dict)
+    """Every append-only channel, changed or not: the marks its value rests on, oldest first, its own version last.
+
+    The first mark is a whole value (index 0), each later one an Addition to the mark before it.
+    """

@@ -1,0 +1,178 @@
+"""Rows to checkpoints, and which rows a checkpoint needs."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn
+
+import msgspec
+
+from persistence.contracts.backend import BlobKey, CheckpointRow, Page, WriteRow
+from persistence.contracts.checkpoint import Checkpoint, CheckpointTuple, Mark, PendingWrite
+from persistence.errors import CorruptDataError, StoredDataError
+from persistence.serde.serializer import Serializer, place
+from persistence.writer import plain_json
+from persistence.writer.addressing import config_of
+from persistence.writer.encoding import ADDITION, CHECKSUM, LINEAGE, ROWS
+
+
+class _References(msgspec.Struct):
+    """The part of a checkpoint's JSON that says which blob rows it rests on."""
+
+    channel_versions: dict[str, Any] = {}
+    rows: list[str] = []
+    lineage: dict[str, list[tuple[int, str | int | float, int]]] = {}
+
+
+_references = msgspec.json.Decoder(_References).decode
+
+
+def blobs_of(row: CheckpointRow) -> list[tuple[str, str]] | None:
+    """Return the (channel, version) of every blob row that a checkpoint rests on; None if its JSON is damaged."""
+    try:
+        held = _references(row[5])
+    except msgspec.MsgspecError:
+        return None
+    found: list[tuple[str, str]] = []
+    for channel in held.rows:
+        marks = held.lineage.get(channel)
+        if marks is not None:
+            found += [(channel, str(version)) for _, version, _ in marks]
+        elif channel in held.channel_versions:
+            found.append((channel, str(held.channel_versions[channel])))
+    return found
+
+
+def unreferenced(stored: Iterable[BlobKey], kept: Iterable[CheckpointRow]) -> list[BlobKey]:
+    """Return the stored blobs that no kept checkpoint rests on.
+
+    Where a kept checkpoint is damaged, its namespace keeps every blob: deleting must not make the damage worse.
+    """
+    needed: set[BlobKey] = set()
+    spared: set[tuple[str, str]] = set()
+    for row in kept:
+        found = blobs_of(row)
+        if found is None:
+            spared.add(row[:2])
+        else:
+            needed.update((row[0], row[1], channel, version) for channel, version in found)
+    return [key for key in stored if key not in needed and key[:2] not in spared]
+
+
+class Decoder:
+    """Rebuilds checkpoints with one serializer."""
+
+    __slots__ = ("_seals", "_serializer")
+
+    def __init__(self, serializer: Serializer) -> None:
+        self._serializer = serializer
+        self._seals = serializer.encrypts
+
+    def decode(self, row: CheckpointRow, page: Page) -> CheckpointTuple:
+        """Rebuild one checkpoint of a page.
+
+        Raises:
+            CorruptDataError: A checksum is wrong, a row is missing or does not parse.
+            UnknownTypeError, DecryptionError: A value cannot be rebuilt.
+        """
+        thread_id, ns, checkpoint_id, parent, kind, text, metadata_text = row
+        if kind != f"{CHECKSUM}{zlib.crc32(text.encode('utf-8', 'surrogatepass')):08x}":
+            _corrupt(row, "its checksum does not match its content")
+        try:
+            body = plain_json.decode(text)
+            metadata = plain_json.decode(metadata_text)
+            rows: list[str] = body.pop(ROWS)
+            lineage = {
+                channel: tuple(Mark(*mark) for mark in marks) for channel, marks in body.pop(LINEAGE, {}).items()
+            }
+            values: dict[str, Any] = body["channel_values"]
+            versions = {channel: body["channel_versions"][channel] for channel in rows}
+        except (msgspec.MsgspecError, KeyError, TypeError, AttributeError) as error:
+            _corrupt(row, f"it does not parse ({type(error).__name__}: {error})", error)
+        for channel, version in versions.items():
+            values[channel] = self._channel(row, channel, version, lineage.get(channel), page)
+        checkpoint: Checkpoint = body
+        return CheckpointTuple(
+            config_of(thread_id, ns, checkpoint_id),
+            checkpoint,
+            metadata,
+            None if parent is None else config_of(thread_id, ns, parent),
+            [self._write(row, write) for write in page.writes.get(row[:3], ())],
+            lineage or None,
+        )
+
+    def _channel(
+        self, row: CheckpointRow, channel: str, version: Any, marks: Sequence[Mark] | None, page: Page
+    ) -> Any:
+        if marks is None:
+            return self._blob(row, channel, str(version), page, addition=False)
+        if str(marks[-1].version) != str(version):
+            _corrupt(row, f"the lineage of channel {channel!r} does not end at its version")
+        value: Any = None
+        for position, mark in enumerate(marks):
+            held = self._blob(row, channel, str(mark.version), page, addition=position > 0)
+            if position == 0:
+                value = held
+            else:
+                base = marks[position - 1]
+                if not isinstance(held, list) or held[:4] != [base.index, base.version, base.length, mark.index]:
+                    _corrupt(row, f"channel {channel!r} has an addition that does not follow its base")
+                value = value + held[4] if isinstance(value, str) else [*value, *held[4]]
+            if len(value) != mark.length:
+                _corrupt(row, f"channel {channel!r} is {len(value)} long at version {mark.version}, not {mark.length}")
+        return value
+
+    def _blob(self, row: CheckpointRow, channel: str, version: str, page: Page, *, addition: bool) -> Any:
+        stored = page.blobs.get((row[0], row[1], channel, version))
+        if stored is None:
+            _corrupt(row, f"channel {channel!r} has no stored value for version {version}")
+        kind, data = stored
+        if kind.endswith(ADDITION) != addition:
+            _corrupt(row, f"channel {channel!r} holds {kind!r} at version {version}, where it cannot stand")
+        where: tuple[str, ...] = (row[0], row[1], channel, version)
+        if addition:
+            kind, where = kind[: -len(ADDITION)], (*where, ADDITION)
+        return self._load(row, (kind, data), where, f"channel {channel!r}")
+
+    def _write(self, row: CheckpointRow, write: WriteRow) -> PendingWrite:
+        thread_id, ns, checkpoint_id, task_id, _, channel, kind, data, _ = write
+        where = (thread_id, ns, checkpoint_id, task_id, channel)
+        value = self._load(row, (kind, data), where, f"the write of task {task_id} to channel {channel!r}")
+        return task_id, channel, value
+
+    def _load(self, row: CheckpointRow, typed: tuple[str, bytes], where: tuple[str, ...], what: str) -> Any:
+        try:
+            if self._seals:
+                typed = self._serializer.open(typed, place(*where))
+            return self._serializer.loads_typed(typed)
+        except StoredDataError as error:
+            message = f"{_title(row)}: {what} cannot be read: {error}"
+            raise type(error)(message) from error
+
+
+def pending_order(write: WriteRow) -> tuple[str, str, int]:
+    """Sort key of pending writes."""
+    return write[8], write[3], write[4]
+
+
+def group_writes(rows: Iterable[WriteRow]) -> Mapping[tuple[str, str, str], list[WriteRow]]:
+    """Return writes by checkpoint, each group in the order that readers promise."""
+    groups: dict[tuple[str, str, str], list[WriteRow]] = {}
+    for row in rows:
+        groups.setdefault(row[:3], []).append(row)
+    for group in groups.values():
+        group.sort(key=pending_order)
+    return groups
+
+
+def _title(row: CheckpointRow) -> str:
+    return f"Checkpoint {row[2]} of thread {row[0]!r}, namespace {row[1]!r}"
+
+
+def _corrupt(row: CheckpointRow, what: str, cause: Exception | None = None) -> NoReturn:
+    message = (
+        f"{_title(row)} is damaged: {what}. Other checkpoints of the thread are still readable: "
+        "list them with before=, or address one by its checkpoint_id."
+    )
+    raise CorruptDataError(message) from cause

@@ -1,0 +1,34 @@
+"""Moving sealed rows to another thread: the cipher binds every value to its place."""
+
+from __future__ import annotations
+
+from persistence.contracts.backend import BlobRow, WriteRow
+from persistence.serde.serializer import Serializer, place
+from persistence.writer.encoding import ADDITION
+
+
+class Resealer:
+    """Opens rows at their place and seals them for another thread."""
+
+    def __init__(self, serializer: Serializer) -> None:
+        self._serializer = serializer
+
+    def blob(self, row: BlobRow, thread_id: str) -> BlobRow:
+        """Return the row, sealed for the other thread. Raises DecryptionError if it was not sealed for its own."""
+        source, ns, channel, version, kind, data = row
+        suffix = ADDITION if kind.endswith(ADDITION) else ""
+        parts = (ns, channel, version, suffix) if suffix else (ns, channel, version)
+        kind, data = self._move((kind.removesuffix(ADDITION), data), source, thread_id, parts)
+        return thread_id, ns, channel, version, kind + suffix, data
+
+    def write(self, row: WriteRow, thread_id: str) -> WriteRow:
+        """Return the row, sealed for the other thread. Raises DecryptionError if it was not sealed for its own."""
+        source, ns, checkpoint_id, task_id, idx, channel, kind, data, task_path = row
+        kind, data = self._move((kind, data), source, thread_id, (ns, checkpoint_id, task_id, channel))
+        return thread_id, ns, checkpoint_id, task_id, idx, channel, kind, data, task_path
+
+    def _move(
+        self, typed: tuple[str, bytes], source: str, target: str, parts: tuple[str, ...]
+    ) -> tuple[str, bytes]:
+        plain = self._serializer.open(typed, place(source, *parts))
+        return self._serializer.seal(plain, place(target, *parts))
