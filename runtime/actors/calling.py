@@ -25,7 +25,6 @@ _INJECTED: Final = {
     "store": ("BaseStore", "Store"),
     "previous": (),
     "runtime": (),
-    "error": ("NodeError", "Exception", "BaseException"),
 }
 """Parameter name to the type names that its annotation may mention; none: any annotation."""
 

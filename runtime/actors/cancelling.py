@@ -1,0 +1,23 @@
+"""Telling a cancel from outside apart from a cancellation error that a node raised by itself.
+
+Only asyncio lets user code raise its cancellation error at will; trio's cannot be made by hand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import anyio
+
+
+def cancelled_class() -> type[BaseException]:
+    """Return the running event loop's cancellation error."""
+    return anyio.get_cancelled_exc_class()
+
+
+def is_self_inflicted(error: BaseException) -> bool:
+    """Tell whether nobody asked for this cancellation: the node raised it, or awaited something cancelled."""
+    if not isinstance(error, asyncio.CancelledError):
+        return False
+    task = asyncio.current_task()
+    return task is None or task.cancelling() == 0

@@ -1,0 +1,132 @@
+"""A node as an actor: a mailbox and a rule. It holds no state between messages; all state is in channels."""
+
+from __future__ import annotations
+
+from contextvars import copy_context
+from random import random
+from time import time
+from typing import TYPE_CHECKING, Any, Protocol
+
+import anyio
+
+from runtime.actors.cancelling import cancelled_class, is_self_inflicted
+from runtime.actors.mailbox import Mailbox
+from runtime.actors.outcomes import CANCELLED, COMPLETED, Escalated, Failed, Outcome, Paused
+from runtime.actors.timing import timed
+from runtime.context.scope import RunView, Scope
+from runtime.engine.projecting import node_input
+from runtime.engine.writing import branch_writes, fresh_values, input_writes, result_writes
+from runtime.errors import GraphInterrupt, NodeCancelledError, ParentCommand
+from runtime.schema.coerce import view
+from runtime.types.constants import START
+
+if TYPE_CHECKING:
+    from contextvars import Context
+
+    from runtime.engine.cells import Cells
+    from runtime.engine.plan import NodePlan
+    from runtime.engine.tasks import Task
+    from runtime.types.policy import RetryPolicy
+
+
+class Stage(RunView, Protocol):
+    """What an actor needs of the run that it plays in."""
+
+    cells: Cells
+
+
+class NodeActor:
+    """Runs one node's tasks, one attempt after another, and says how each ended."""
+
+    __slots__ = ("mailbox", "node", "stage")
+
+    def __init__(self, node: NodePlan, stage: Stage) -> None:
+        self.node = node
+        self.stage = stage
+        self.mailbox: Mailbox[Task] = Mailbox()
+
+    async def handle(self, task: Task) -> Outcome:
+        """Run a task to its outcome. Raises only the event loop's cancellation and non-Exceptions of the node."""
+        scope = Scope(self.stage, task)
+        while True:
+            context = copy_context()
+            context.run(scope.enter)
+            try:
+                task.writes = await self._attempt(context, scope, task)
+            except GraphInterrupt as pause:
+                return Paused(tuple(scope.asked) or tuple(pause.interrupts))
+            except ParentCommand as command:
+                return Escalated(command.command)
+            except Exception as error:  # noqa: BLE001 - whatever the node raised is its outcome
+                pause_for = self._retry_pause(scope, error)
+                if pause_for is None:
+                    return Failed(error, scope.attempt)
+                await anyio.sleep(pause_for)
+                scope.attempt += 1
+                scope.restart()
+            except cancelled_class() as error:
+                if not is_self_inflicted(error):
+                    raise
+                msg = f"Node {task.name!r} raised {type(error).__name__} although nobody had cancelled it."
+                failure = NodeCancelledError(msg)
+                failure.__cause__ = error
+                return Failed(failure, scope.attempt)
+            else:
+                return COMPLETED
+
+    async def _attempt(self, context: Context, scope: Scope, task: Task) -> list[tuple[str, Any]]:
+        node, stage = self.node, self.stage
+        plan = stage.cells.plan
+        if node.name == START:
+            given = stage.cells.peek(START)
+            writes = [*input_writes(plan, given), *node.edge_writes]
+        else:
+            try:
+                value = node_input(stage.cells, task)
+            except Exception as error:
+                error.add_note(f"While building the input of node {task.name!r}")
+                raise
+            timeout = task.send.timeout if task.send is not None and task.send.timeout is not None else node.timeout
+            if timeout is not None:
+                result = await timed(timeout, node, scope, node.call(context, scope, value))
+            else:
+                result = await node.call(context, scope, value)
+            writes = result_writes(plan, node, result)
+        for branch in node.branches:
+            writes.extend(await self._routed(branch, context, scope, task, writes))
+        return writes
+
+    async def _routed(
+        self, branch: Any, context: Context, scope: Scope, task: Task, writes: list[tuple[str, Any]]
+    ) -> list[tuple[str, Any]]:
+        cells = self.stage.cells
+        if branch.schema.kind == "bare":
+            values = fresh_values(cells, branch.schema, writes, view)
+            seen = values.get("__root__")
+        else:
+            values = fresh_values(cells, branch.schema, writes, view)
+            for key, manager in branch.schema.managed.items():
+                values[key] = manager.get(task.moment)
+            seen = values if branch.schema.build is None else branch.schema.build(values)
+        answer = await branch.call(context, scope, seen)
+        return branch_writes(cells.plan, self.node.name, branch, answer)
+
+    def _retry_pause(self, scope: Scope, error: Exception) -> float | None:
+        """Return the seconds to wait before another attempt; None if this was the last."""
+        policy = matching(self.node.retry, error)
+        if policy is None or scope.attempt >= policy.max_attempts:
+            return None
+        if scope.first_attempt is None:
+            scope.first_attempt = time()
+        return policy.pause(scope.attempt, random())  # noqa: S311 - jitter, not a secret
+
+
+def matching(policies: tuple[RetryPolicy, ...], error: Exception) -> RetryPolicy | None:
+    """Return the first policy that retries the error."""
+    for policy in policies:
+        if policy.matches(error):
+            return policy
+    return None
+
+
+__all__ = ["CANCELLED", "NodeActor", "Stage", "matching"]

@@ -1,0 +1,98 @@
+"""Matching what a thread has stored with the tasks that are due: finished work, failures, questions and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from runtime.engine.tasks import is_output
+from runtime.errors import UnknownInterruptError
+from runtime.types.constants import ERROR, INTERRUPT, NO_WRITES, NULL_TASK_ID, RESUME
+from runtime.types.ids import interrupt_id
+
+if TYPE_CHECKING:
+    from persistence.contracts.checkpoint import PendingWrite
+    from runtime.engine.tasks import Task
+
+_ID_LENGTH = 32
+
+
+def null_writes(pending: Iterable[PendingWrite] | None) -> list[tuple[str, Any]]:
+    """Return the stored writes that no task owns (a Command's update and goto)."""
+    return [
+        (channel, value)
+        for owner, channel, value in pending or ()
+        if owner == NULL_TASK_ID and channel not in (RESUME, INTERRUPT, ERROR)
+    ]
+
+
+def match(tasks: Sequence[Task], pending: Iterable[PendingWrite] | None) -> None:
+    """Give every task what was stored of it: its writes if it finished, its error, its questions, its answers."""
+    by_task: dict[str, list[tuple[str, Any]]] = {}
+    for owner, channel, value in pending or ():
+        by_task.setdefault(owner, []).append((channel, value))
+    if not by_task:
+        return
+    for task in tasks:
+        stored = by_task.get(task.id)
+        if stored is not None:
+            _take(task, stored)
+
+
+def _take(task: Task, stored: list[tuple[str, Any]]) -> None:
+    outputs = [(channel, value) for channel, value in stored if is_output(channel)]
+    if outputs:
+        task.writes = [(channel, value) for channel, value in outputs if channel != NO_WRITES]
+    for channel, value in stored:
+        if channel == ERROR:
+            task.error = value
+        elif channel == INTERRUPT:
+            task.interrupts = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+        elif channel == RESUME:
+            task.answers = list(value) if isinstance(value, list) else [value]
+
+
+def waiting(task: Task) -> tuple[Any, ...]:
+    """Return the task's questions that have no answer."""
+    if task.finished or not task.interrupts:
+        return ()
+    answered = {interrupt_id(task.ns, index) for index in range(len(task.answers))}
+    return tuple(question for question in task.interrupts if question.id not in answered)
+
+
+def answer(tasks: Sequence[Task], resume: Any) -> list[Task]:
+    """Hand answers to the tasks whose questions they answer; return those tasks.
+
+    Raises UnknownInterruptError, before anything is stored, for an id that is not pending and for one answer to
+    several questions.
+    """
+    pending = [(task, question) for task in tasks for question in waiting(task)]
+    pending_ids = [question.id for _, question in pending]
+    if is_id_map(resume):
+        unknown = [key for key in resume if key not in pending_ids]
+        if unknown:
+            msg = f"No pending interrupt has the id {unknown[0]!r}. Pending: {pending_ids or 'none'}."
+            raise UnknownInterruptError(msg, reason="not_pending", interrupt_ids=unknown, pending_ids=pending_ids)
+        given = resume
+    elif len(pending) > 1:
+        msg = (
+            "When there are multiple pending interrupts, you must specify the interrupt id when resuming: "
+            f"Command(resume={{id: answer}}). Pending: {pending_ids}."
+        )
+        raise UnknownInterruptError(msg, reason="ambiguous", interrupt_ids=(), pending_ids=pending_ids)
+    else:
+        given = dict.fromkeys(pending_ids, resume)
+    answered = []
+    for task, question in pending:
+        if question.id in given:
+            task.answers = [*task.answers, given[question.id]]
+            answered.append(task)
+    return answered
+
+
+def is_id_map(resume: Any) -> bool:
+    """Tell whether a resume value maps interrupt ids to answers (an empty map answers nothing)."""
+    return isinstance(resume, Mapping) and all(
+        isinstance(key, str) and len(key) == _ID_LENGTH and all(digit in "0123456789abcdef" for digit in key)
+        for key in resume
+    )

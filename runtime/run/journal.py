@@ -1,0 +1,172 @@
+"""The journal: a run's only door to persistence, and where the durability modes are told apart.
+
+``sync``   a superstep's writes and checkpoint are durable before the next superstep starts.
+``async``  they are sent in order and become durable behind the run; the channel's bound is the backpressure.
+``exit``   one unit when the run ends, however it ends.
+
+Units of one run are sent in order and committed in order, so durable state is always a prefix of the run.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from persistence.contracts.checkpoint import CheckpointTuple, TaskWrites, Unit
+from persistence.contracts.saver import UnitSaver
+from runtime.engine.checkpointing import checkpoint_of, take_changes
+from runtime.run.adapting import ContractDoor
+from runtime.types.config import checkpoint_config
+
+if TYPE_CHECKING:
+    from persistence.contracts.saver import Ack
+    from runtime.engine.cells import Cells
+    from runtime.types.policy import Durability
+
+Pairs = Sequence[tuple[str, Any]]
+
+
+class Journal:
+    """Records one run of one (thread, namespace)."""
+
+    __slots__ = (
+        "_acks",
+        "_buffered",
+        "_door",
+        "_extra",
+        "_held",
+        "_kept",
+        "_last",
+        "_unsaved",
+        "durability",
+        "ns",
+        "saver",
+        "saves_exit",
+        "thread_id",
+    )
+
+    def __init__(
+        self, saver: Any, thread_id: str, ns: str, durability: Durability, extra: dict[str, Any], cells_kept: dict[str, Any]
+    ) -> None:
+        self.saver = saver
+        self.thread_id = thread_id
+        self.ns = ns
+        self.durability = durability
+        self._extra = extra
+        self._kept = cells_kept
+        self._door: UnitSaver = saver if isinstance(saver, UnitSaver) else ContractDoor(saver)
+        self._acks: deque[Ack] = deque()
+        """Receipts not yet seen to be done, oldest first."""
+        self._held: list[TaskWrites] = []
+        """Writes that travel with the next checkpoint of their superstep."""
+        self._buffered: list[TaskWrites] = []
+        """In exit mode: writes against the checkpoint that the run would save now."""
+        self._unsaved: tuple[str, str | None, dict[str, Any]] | None = None
+        """In exit mode: (id, parent, metadata) of the newest checkpoint, not yet saved."""
+        self._last: str | None = None
+        """In exit mode: newest checkpoint id that storage has."""
+
+    async def load(self, checkpoint_id: str | None) -> CheckpointTuple | None:
+        """Return the addressed checkpoint, or the head."""
+        configurable: dict[str, Any] = {"thread_id": self.thread_id, "checkpoint_ns": self.ns}
+        if checkpoint_id is not None:
+            configurable["checkpoint_id"] = checkpoint_id
+        found: CheckpointTuple | None = await self.saver.aget_tuple({"configurable": configurable})
+        return found
+
+    def start(self, stored_id: str | None) -> None:
+        """Note what storage had when the run began."""
+        self._last = stored_id
+
+    def hold(self, checkpoint_id: str, task_id: str, path: str, writes: Pairs) -> None:
+        """Record what a task wrote; it becomes durable with the superstep's checkpoint, or when flushed."""
+        self._held.append(TaskWrites(checkpoint_id, task_id, path, writes))
+
+    async def flush(self) -> None:
+        """Send held writes now: a crash then costs only the tasks that have not finished."""
+        if not self._held:
+            return
+        held, self._held = self._held, []
+        if self.durability == "exit":
+            self._buffered.extend(held)
+            return
+        await self._send(Unit(self.thread_id, self.ns, writes=held))
+
+    async def checkpoint(
+        self, cells: Cells, checkpoint_id: str, parent_id: str | None, source: str, step: int
+    ) -> None:
+        """Record a checkpoint with the writes held for its superstep. In ``sync``, returns once both are durable."""
+        metadata = {"source": source, "step": step, "parents": {}, **self._extra}
+        if self.durability == "exit":
+            self._held.clear()
+            self._buffered.clear()
+            self._unsaved = (checkpoint_id, parent_id, metadata)
+            return
+        await self._send(self._unit(cells, checkpoint_id, parent_id, metadata))
+
+    async def settle(self) -> None:
+        """In ``sync``, wait until everything sent is durable. In any mode, raise what kept an earlier unit from it."""
+        acks = self._acks
+        while acks and acks[0].done:
+            ack = acks.popleft()
+            if ack.error is not None:
+                raise ack.error
+        if self.durability == "sync" and acks:
+            await acks[-1].wait()
+            acks.clear()
+
+    async def close(self, cells: Cells | None) -> None:
+        """Make everything durable. Raises what kept it from being so."""
+        if self.durability == "exit" and cells is not None:
+            self._buffered.extend(self._held)
+            self._held = []
+            await self._save_exit(cells)
+        else:
+            await self.flush()
+        while self._acks:
+            ack = self._acks.popleft()
+            await ack.wait()
+
+    async def _save_exit(self, cells: Cells) -> None:
+        if self._unsaved is not None:
+            checkpoint_id, _, metadata = self._unsaved
+            self._held = [writes for writes in self._buffered if writes.checkpoint_id == checkpoint_id]
+            unit = self._unit(cells, checkpoint_id, self._last, metadata)
+            self._unsaved = None
+            self._buffered = []
+            await self._send(unit)
+        elif self._buffered:
+            unit = Unit(self.thread_id, self.ns, writes=self._buffered)
+            self._buffered = []
+            await self._send(unit)
+
+    def _unit(self, cells: Cells, checkpoint_id: str, parent_id: str | None, metadata: dict[str, Any]) -> Unit:
+        held, self._held = self._held, []
+        changed = take_changes(cells, self._kept)
+        return Unit(
+            self.thread_id,
+            self.ns,
+            writes=held,
+            checkpoint=checkpoint_of(cells, checkpoint_id, datetime.now(UTC).isoformat()),
+            parent_id=parent_id,
+            metadata=metadata,
+            changed=changed,
+            lineage=cells.lineage,
+        )
+
+    async def _send(self, unit: Unit) -> None:
+        request = self._door.encode(unit)
+        try:
+            ack = self._door.send_nowait(request)
+        except anyio.WouldBlock:
+            ack = await self._door.send(request)
+        if not ack.done or ack.error is not None:
+            self._acks.append(ack)
+
+    def config(self, checkpoint_id: str) -> Any:
+        """Return the config that addresses one of this thread's checkpoints."""
+        return checkpoint_config(self.thread_id, self.ns, checkpoint_id)

@@ -1,0 +1,116 @@
+"""From an instance of a state type to the writes it stands for.
+
+Only fields that were set are writes. A pydantic model remembers which these are. A dataclass, Struct or NamedTuple
+cannot tell "left alone" from "set to the default", so a field that equals its default counts as left alone: to put
+such a field back to its default, return a dict.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from runtime.channels import MISSING
+from runtime.errors import GraphDefinitionError
+from runtime.schema.hints import field_names, kind_of
+
+_CONTAINERS: Final = (list, dict, set)
+
+
+def updates_of(value: object, received: object = MISSING) -> list[tuple[str, Any]] | None:
+    """Return the writes that an instance of an annotated class stands for; None for anything else.
+
+    ``received`` is what the node was given, if known: returned itself, changed in place, all its fields are writes.
+    """
+    names = _writable(type(value))
+    if names is None:
+        return None
+    present = [(name, getattr(value, name)) for name in names if hasattr(value, name)]
+    defaults = _defaults(type(value))
+    given: set[str] | None = getattr(value, "__pydantic_fields_set__", None)
+    if given is not None:
+        return [(name, item) for name, item in present if name in given or _was_filled(item, defaults.get(name))]
+    if value is received:
+        return present
+    return [(name, item) for name, item in present if name not in defaults or not _is_same(item, defaults[name]())]
+
+
+@functools.lru_cache(maxsize=1024)
+def _writable(cls: type) -> tuple[str, ...] | None:
+    if kind_of(cls) in ("bare", "typeddict"):
+        return None
+    try:
+        return field_names(cls)
+    except GraphDefinitionError:
+        return None
+
+
+@functools.lru_cache(maxsize=1024)
+def _defaults(cls: type) -> Mapping[str, Callable[[], Any]]:
+    """Return a way to make the default of each field that has one."""
+    kind = kind_of(cls)
+    if kind == "pydantic":
+        return _pydantic_defaults(cls)
+    if kind == "struct":
+        return {
+            field.name: _maker(field.default, field.default_factory, msgspec.NODEFAULT)
+            for field in msgspec.structs.fields(cls)
+            if not field.required
+        }
+    if dataclasses.is_dataclass(cls):
+        return {
+            field.name: _maker(field.default, field.default_factory, dataclasses.MISSING)
+            for field in dataclasses.fields(cls)
+            if field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+        }
+    if hasattr(cls, "_field_defaults"):
+        return {name: _constant(default) for name, default in cls._field_defaults.items()}
+    return {name: _constant(default) for name in field_names(cls) if not _is_slot(default := getattr(cls, name, _SLOT))}
+
+
+def _pydantic_defaults(cls: Any) -> Mapping[str, Callable[[], Any]]:
+    """Only containers count: pydantic hands out a new one each time, which a program may fill without setting it."""
+    defaults: dict[str, Callable[[], Any]] = {}
+    for name, field in cls.model_fields.items():
+        if isinstance(field.default, _CONTAINERS):
+            defaults[name] = _constant(field.default)
+        elif field.default_factory in _CONTAINERS:
+            defaults[name] = field.default_factory
+    return defaults
+
+
+def _maker(default: Any, factory: Any, absent: object) -> Callable[[], Any]:
+    return factory if default is absent else _constant(default)  # type: ignore[no-any-return]
+
+
+def _constant(value: Any) -> Callable[[], Any]:
+    return lambda: value
+
+
+_SLOT: Final = object()
+
+
+def _is_slot(value: object) -> bool:
+    """Tell whether a class attribute is the descriptor of a slot, not a default."""
+    return value is _SLOT or hasattr(type(value), "__set__")
+
+
+def _was_filled(item: Any, default: Callable[[], Any] | None) -> bool:
+    return default is not None and not _is_same(item, default())
+
+
+def _is_same(item: Any, default: Any) -> bool:
+    if item is default:
+        return True
+    if type(item) is not type(default):  # False is not 0, although they are equal
+        return False
+    try:
+        return bool(item == default)
+    except Exception:  # noqa: BLE001 - arrays, for one, have no single answer: then it was set
+        return False
+
+
