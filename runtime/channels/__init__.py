@@ -1,7 +1,7 @@
 """Channels: the cells that hold a graph's state between supersteps."""
 
 from runtime.channels.barriers import NamedBarrierValue, NamedBarrierValueAfterFinish
-from runtime.channels.base import MISSING, BaseChannel
+from runtime.channels.base import MISSING, BaseChannel, detached
 from runtime.channels.reducers import BinaryOperatorAggregate, DeltaChannel
 from runtime.channels.topics import Topic
 from runtime.channels.values import AnyValue, EphemeralValue, LastValue, LastValueAfterFinish, UntrackedValue
@@ -19,4 +19,5 @@ __all__ = [
     "NamedBarrierValueAfterFinish",
     "Topic",
     "UntrackedValue",
+    "detached",
 ]

@@ -6,7 +6,9 @@ tasks or storage; engine/applying does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 from runtime.errors import EmptyChannelError, ErrorCode, InvalidUpdateError, create_error_message
@@ -106,6 +108,27 @@ class BaseChannel(Generic[Value, Update]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(key={self.key!r}, value={self.peek()!r})"
+
+
+def detached(value: Any) -> Any:
+    """Return a container copied one level deep, anything else as it is."""
+    copier = _COPIERS.get(type(value))
+    if copier is not None:
+        return copier(value)
+    return copy.copy(value) if isinstance(value, _CONTAINERS) else value
+
+
+_COPIERS: Final[dict[type, Callable[[Any], Any]]] = {
+    list: list.copy,
+    dict: dict.copy,
+    set: set.copy,
+    deque: deque.copy,
+    defaultdict: defaultdict.copy,
+    OrderedDict: OrderedDict.copy,
+    Counter: Counter.copy,
+    bytearray: bytearray.copy,
+}
+_CONTAINERS: Final = (list, dict, set, deque, bytearray)
 
 
 def one_value(channel: BaseChannel[Any, Any], values: Sequence[Any]) -> None:

@@ -7,6 +7,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import Annotated, Any, ClassVar, Final, Literal, NewType, TypeVar, cast
 
 import msgspec
@@ -53,13 +54,18 @@ def kind_of(cls: type | None) -> Kind:
         return "typeddict"
     if issubclass(cls, msgspec.Struct):
         return "struct"
-    if hasattr(cls, "__pydantic_core_schema__") and hasattr(cls, "model_fields"):
+    if is_pydantic(cls):
         return "pydantic"
     if dataclasses.is_dataclass(cls):
         return "dataclass"
-    if any(vars(base).get("__annotations__") for base in cls.__mro__):
+    if not issubclass(cls, Enum) and any(map(_is_annotated, cls.__mro__)):
         return "typeddict" if issubclass(cls, dict) else "dataclass"
     return "bare"
+
+
+def is_pydantic(cls: type) -> bool:
+    """Tell whether a class is a pydantic model, without importing pydantic."""
+    return hasattr(cls, "model_fields") and hasattr(cls, "__pydantic_validator__")
 
 
 @functools.lru_cache(maxsize=1024)
@@ -71,7 +77,7 @@ def field_names(cls: type) -> tuple[str, ...]:
 def fields_of(schema: Any) -> dict[str, Any]:
     """Return the annotations of a schema's fields, ``Annotated`` kept. Raises GraphDefinitionError."""
     cls = cast("type", class_of(schema))
-    if hasattr(cls, "__pydantic_fields__") and hasattr(cls, "model_fields"):
+    if is_pydantic(cls):
         hints = _pydantic_hints(cls)
     else:
         hints = _hints(cls)
@@ -87,7 +93,9 @@ def fields_of(schema: Any) -> dict[str, Any]:
 
 
 def try_fields_of(schema: Any) -> dict[str, Any]:
-    """Return the annotations of a schema's fields, or none where they cannot be resolved."""
+    """Return the annotations of a schema's fields; none where it has none, or where they cannot be resolved."""
+    if kind_of(class_of(schema)) == "bare":
+        return {}
     try:
         return fields_of(schema)
     except GraphDefinitionError:
@@ -112,8 +120,7 @@ def first_parameter_schema(function: Callable[..., Any]) -> Any | None:
     if hint is None:
         return None
     hint = unwrap(hint)[0]
-    kind = kind_of(class_of(hint))
-    return hint if kind != "bare" and try_fields_of(hint) else None
+    return hint if try_fields_of(hint) else None
 
 
 def is_schema(schema: Any) -> bool:
@@ -123,6 +130,13 @@ def is_schema(schema: Any) -> bool:
         or te.get_origin(schema) is not None
         or schema is Any
     )
+
+
+def _is_annotated(cls: type) -> bool:
+    try:
+        return bool(inspect.get_annotations(cls))
+    except NameError:  # there are some, and Python evaluates them only now
+        return True
 
 
 def _hints(cls: type) -> dict[str, Any]:
@@ -161,7 +175,8 @@ def _type_arguments(schema: Any, cls: Any) -> dict[Any, Any]:
     generic = getattr(cls, "__pydantic_generic_metadata__", None)
     if generic and generic["origin"]:
         return dict(zip(generic["origin"].__pydantic_generic_metadata__["parameters"], generic["args"], strict=False))
-    return dict(zip(getattr(cls, "__parameters__", ()), te.get_args(schema), strict=False))
+    parameters = getattr(cls, "__parameters__", ())
+    return dict(zip(parameters, te.get_args(schema), strict=False)) if isinstance(parameters, tuple) else {}
 
 
 def _substituted(hint: Any, arguments: Mapping[Any, Any]) -> Any:

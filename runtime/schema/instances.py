@@ -26,11 +26,12 @@ def updates_of(value: object, received: object = MISSING) -> list[tuple[str, Any
 
     ``received`` is what the node was given, if known: returned itself, changed in place, all its fields are writes.
     """
-    names = _writable(type(value))
+    cls: Any = type(value)
+    names = _writable(cls)
     if names is None:
         return None
     present = [(name, getattr(value, name)) for name in names if hasattr(value, name)]
-    defaults = _defaults(type(value))
+    defaults = _defaults(cls)
     given: set[str] | None = getattr(value, "__pydantic_fields_set__", None)
     if given is not None:
         return [(name, item) for name, item in present if name in given or _was_filled(item, defaults.get(name))]
@@ -84,7 +85,7 @@ def _pydantic_defaults(cls: Any) -> Mapping[str, Callable[[], Any]]:
 
 
 def _maker(default: Any, factory: Any, absent: object) -> Callable[[], Any]:
-    return factory if default is absent else _constant(default)  # type: ignore[no-any-return]
+    return factory if default is absent else _constant(default)
 
 
 def _constant(value: Any) -> Callable[[], Any]:

@@ -1,0 +1,182 @@
+"""Conversations: the message reducer and the state that uses it.
+
+With langchain_core installed, everything becomes its message classes, as in LangGraph. Without it messages are dicts:
+``{"role": ..., "content": ..., "id": ...}``. It is imported at the first fold, because importing it takes long.
+"""
+
+from __future__ import annotations
+
+import functools
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, Final, Literal, overload
+
+from typing_extensions import TypedDict
+
+REMOVE_ALL_MESSAGES: Final = "__remove_all__"
+"""Id of a removal that drops every message before it."""
+
+Messages = Any
+"""One message, or a list of them."""
+
+_PAIR: Final = 2
+
+
+@overload
+def add_messages(
+    left: None = None, right: None = None, *, format: Literal["langchain-openai"] | None = None
+) -> Callable[[Messages, Messages], list[Any]]: ...
+@overload
+def add_messages(
+    left: Messages, right: Messages, *, format: Literal["langchain-openai"] | None = None
+) -> list[Any]: ...
+def add_messages(
+    left: Messages = None,
+    right: Messages = None,
+    *,
+    format: Literal["langchain-openai"] | None = None,  # noqa: A002 - LangGraph's public name
+) -> Any:
+    """Return ``left`` with the messages of ``right`` added.
+
+    A message whose id is already there replaces it, a removal (``RemoveMessage``, or a dict with the role ``remove``)
+    takes the message with its id out, and one with the id ``REMOVE_ALL_MESSAGES`` all messages before it. Messages
+    without an id get one. Called with ``format`` alone it returns a reducer.
+
+    Raises ValueError for the removal of an unknown id, or an unknown format.
+    """
+    if left is None and right is None:
+        return functools.partial(add_messages, format=format)
+    if left is None or right is None:
+        msg = "add_messages needs both the messages there are and those to add; one of them is None."
+        raise ValueError(msg)
+    if format not in (None, "langchain-openai"):
+        msg = f"Unrecognized format={format!r}. Expected one of 'langchain-openai', None."
+        raise ValueError(msg)
+    dialect = _langchain() or _Dicts()
+    merged = _merged(dialect, dialect.coerced(_listed(left)), dialect.coerced(_listed(right)))
+    return dialect.formatted(merged) if format else merged
+
+
+def message_types() -> list[type]:
+    """Return the classes that messages may have: those of langchain_core if it is installed."""
+    dialect = _langchain()
+    return [] if dialect is None else dialect.types()
+
+
+add_messages.appends = True  # type: ignore[attr-defined]
+add_messages.value_types = message_types  # type: ignore[attr-defined]
+
+
+class MessagesState(TypedDict):
+    """A state that is a conversation; extend it with further keys."""
+
+    messages: Annotated[list[Any], add_messages]
+
+
+def _listed(messages: Messages) -> list[Any]:
+    return messages if isinstance(messages, list) else [messages]
+
+
+def _merged(dialect: _Dicts | _LangChain, left: list[Any], right: list[Any]) -> list[Any]:
+    id_of, is_removal = dialect.id_of, dialect.is_removal
+    cleared = [at for at, message in enumerate(right) if is_removal(message) and id_of(message) == REMOVE_ALL_MESSAGES]
+    if cleared:
+        return right[cleared[-1] + 1 :]
+    merged = list(left)
+    places = {id_of(message): at for at, message in enumerate(merged)}
+    removed: set[str] = set()
+    for message in right:
+        identity = id_of(message)
+        if identity not in places:
+            if is_removal(message):
+                msg = f"Attempting to delete a message with an ID that doesn't exist ('{identity}')."
+                raise ValueError(msg)
+            places[identity] = len(merged)
+            merged.append(message)
+        elif is_removal(message):
+            removed.add(identity)
+        else:
+            removed.discard(identity)
+            merged[places[identity]] = message
+    return [message for message in merged if id_of(message) not in removed] if removed else merged
+
+
+class _Dicts:
+    """Messages as plain dicts."""
+
+    def coerced(self, messages: Iterable[Any]) -> list[Any]:
+        """Return the messages as dicts with ids; dicts without one are copied."""
+        return [self._coerced(message) for message in messages]
+
+    def id_of(self, message: Any) -> str:
+        return message["id"]  # type: ignore[no-any-return]
+
+    def is_removal(self, message: Any) -> bool:
+        return bool(message.get("role") == "remove")
+
+    def formatted(self, messages: list[Any]) -> list[Any]:
+        msg = "format='langchain-openai' needs the package langchain-core; install it, or leave format out."
+        raise ImportError(msg)
+
+    def _coerced(self, message: Any) -> Any:
+        if isinstance(message, str):
+            return {"role": "user", "content": message, "id": str(uuid.uuid4())}
+        if isinstance(message, (tuple, list)) and len(message) == _PAIR:
+            return {"role": message[0], "content": message[1], "id": str(uuid.uuid4())}
+        if not isinstance(message, dict):
+            msg = f"A message is a dict, a text or a pair (role, content), not {type(message).__name__}: {message!r}."
+            raise TypeError(msg)
+        return message if message.get("id") is not None else {**message, "id": str(uuid.uuid4())}
+
+
+class _LangChain:
+    """Messages as langchain_core's classes."""
+
+    def __init__(self) -> None:
+        from langchain_core import messages  # noqa: PLC0415 - optional, and slow to import
+
+        self._library = messages
+        self._message, self._chunk, self._removal = (
+            messages.BaseMessage,
+            messages.BaseMessageChunk,
+            messages.RemoveMessage,
+        )
+
+    def coerced(self, messages: Iterable[Any]) -> list[Any]:
+        """Return the messages as objects with ids, chunks made whole; as in LangGraph, ids are set in place."""
+        library = self._library
+        result = []
+        for message in messages:
+            if not isinstance(message, self._message):
+                message = library.convert_to_messages([message])[0]  # noqa: PLW2901
+            if isinstance(message, self._chunk):
+                message = library.message_chunk_to_message(message)  # noqa: PLW2901
+            if message.id is None:
+                message.id = str(uuid.uuid4())
+            result.append(message)
+        return result
+
+    def id_of(self, message: Any) -> str:
+        return message.id  # type: ignore[no-any-return]
+
+    def is_removal(self, message: Any) -> bool:
+        return isinstance(message, self._removal)
+
+    def formatted(self, messages: list[Any]) -> list[Any]:
+        library = self._library
+        return list(library.convert_to_messages(library.convert_to_openai_messages(messages)))
+
+    def types(self) -> list[type]:
+        """Return every message class there is, chunks included."""
+        found = [self._message]
+        for cls in found:
+            found.extend(cls.__subclasses__())
+        return [cls for cls in found if cls not in (self._message, self._chunk)]
+
+
+@functools.cache
+def _langchain() -> _LangChain | None:
+    try:
+        return _LangChain()
+    except ImportError:
+        return None

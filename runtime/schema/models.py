@@ -1,0 +1,138 @@
+"""Pydantic models, field by field.
+
+Pydantic validates whole models. A write is one field, often of a model that is not complete yet, and what a field
+validator made of it must not go through that validator again at every read. So the model's core schema, which pydantic
+publishes for such uses, is taken apart: one validator per field, with its constraints and field validators, and one for
+the model in which fields known to be valid are taken as they are. A model whose core schema has an unknown form is
+validated as a whole, and only when it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+CoreSchema = dict[str, Any]
+
+_INSTANCES: Final = frozenset({"model", "dataclass", "definition-ref"})
+"""Core schema nodes whose valid values are taken as they are, and whose validators see their own fields."""
+
+
+class Model:
+    """A pydantic model class, and the validators made from its core schema."""
+
+    def __init__(self, cls: Any) -> None:
+        self.cls = cls
+        if not cls.__pydantic_complete__:
+            cls.model_rebuild()
+        core: CoreSchema = cls.__pydantic_core_schema__
+        self._definitions: dict[str, CoreSchema] = {entry["ref"]: entry for entry in core.get("definitions", ())}
+        path = list(self._path(core))
+        kinds = [node["type"] for node in path]
+        self._config: Any = None
+        self._inner: CoreSchema | None = None
+        self._fields: Mapping[str, CoreSchema] = {}
+        self._has_after = "function-after" in kinds
+        if kinds[-1] == "model-fields" and "model" in kinds:
+            at = kinds.index("model")
+            self._config = path[at].get("config", {})
+            if not _is_validated_whole(kinds[:at], path[at]):
+                self._inner = path[at]["schema"]
+                self._fields = path[-1]["fields"]
+
+    def validator(self, name: str) -> Callable[[Any], Any] | None:
+        """Return what validates a single field; None if that needs the other fields."""
+        field = self._fields.get(name)
+        if field is None or any(function.get("type") == "with-info" for function in _functions(field["schema"])):
+            return None
+        run = self._compiled({"type": "model-fields", "fields": {name: _by_name(field)}})
+
+        def validate(value: Any) -> Any:
+            return run({name: value})[0][name]
+
+        return validate
+
+    def builder(self, valid: frozenset[str] = frozenset()) -> Callable[[dict[str, Any]], Any]:
+        """Return what makes an instance from values by field name.
+
+        Fields in ``valid`` do not go through their validator functions again. What pydantic itself checks is checked
+        again, as it leaves valid values alone.
+        """
+        trusted = {name for name in valid if any(_functions(self._fields[name]["schema"]))}
+        if self._inner is None or not (trusted or any("validation_alias" in field for field in self._fields.values())):
+            return self.cls.model_validate  # type: ignore[no-any-return]
+        fields = {
+            name: _trusting(_by_name(field)) if name in trusted else _by_name(field)
+            for name, field in self._fields.items()
+        }
+        run = self._compiled(_with_fields(self._inner, fields))
+        construct = self.cls.model_construct
+        whole = self.cls.__pydantic_validator__.validate_python if self._has_after else None
+
+        def build(values: dict[str, Any]) -> Any:
+            checked, _, given = run(values)
+            instance = construct(_fields_set=given, **checked)
+            return instance if whole is None else whole(instance)  # an instance: only the model's validators run
+
+        return build
+
+    def _path(self, node: CoreSchema) -> Iterator[CoreSchema]:
+        """Yield the nodes from the root of the core schema down to the list of fields."""
+        while True:
+            yield node
+            if node["type"] == "definition-ref":
+                node = self._definitions[node["schema_ref"]]
+            elif node["type"] == "model-fields" or not isinstance(node.get("schema"), dict):
+                return
+            else:
+                node = node["schema"]
+
+    def _compiled(self, node: CoreSchema) -> Callable[[Any], Any]:
+        from pydantic_core import SchemaValidator  # noqa: PLC0415 - optional; a model was given, so it is there
+
+        if self._definitions:
+            node = {"type": "definitions", "schema": node, "definitions": list(self._definitions.values())}
+        return SchemaValidator(node, self._config).validate_python
+
+
+def _is_validated_whole(above: list[str], model: CoreSchema) -> bool:
+    """Tell whether a model has something that cannot be kept when its fields are validated apart from it."""
+    return (
+        not {"definitions", "definition-ref", "function-after"}.issuperset(above)
+        or model.get("custom_init", False)
+        or model.get("root_model", False)
+        or model.get("config", {}).get("revalidate_instances", "never") != "never"
+    )
+
+
+def _with_fields(node: CoreSchema, fields: Mapping[str, CoreSchema]) -> CoreSchema:
+    if node["type"] == "model-fields":
+        return {**node, "fields": fields}
+    return {**node, "schema": _with_fields(node["schema"], fields)}
+
+
+def _by_name(field: CoreSchema) -> CoreSchema:
+    return {key: value for key, value in field.items() if key != "validation_alias"}
+
+
+def _trusting(field: CoreSchema) -> CoreSchema:
+    schema = field["schema"]
+    if schema["type"] != "default":
+        return {**field, "schema": {"type": "any"}}
+    if schema.get("validate_default"):
+        return field
+    return {**field, "schema": {**schema, "schema": {"type": "any"}}}
+
+
+def _functions(node: Any) -> Iterator[CoreSchema]:
+    """Yield the validator functions that run on a field's value."""
+    if isinstance(node, dict):
+        if isinstance(node.get("function"), dict):
+            yield node["function"]
+        if node.get("type") not in _INSTANCES:
+            for key, part in node.items():
+                if key not in ("function", "metadata", "serialization", "default"):
+                    yield from _functions(part)
+    elif isinstance(node, (list, tuple)):
+        for part in node:
+            yield from _functions(part)

@@ -1,0 +1,114 @@
+"""Which classes a value of an annotated type can be made of; the serialiser may rebuild these and no others."""
+
+from __future__ import annotations
+
+import dataclasses
+from enum import Enum
+from typing import Any, Final, Literal, NewType, ParamSpec, TypeVar, TypeVarTuple
+
+import msgspec
+import typing_extensions as te
+
+from runtime.channels import BaseChannel
+from runtime.schema.hints import is_pydantic, try_fields_of
+from runtime.types.managed import ManagedValue
+
+_NOT_CLASSES_OF_VALUES: Final = frozenset(
+    {"builtins", "typing", "typing_extensions", "types", "collections.abc", "abc", "msgspec"}
+)
+
+
+def types_in(*annotations: Any) -> set[type]:
+    """Return every class that the annotations mention, those of nested fields included.
+
+    Builtins and typing constructs are left out, and so are TypedDicts, whose values are plain dicts. A reducer or type
+    with an attribute ``value_types`` (a function without parameters) names further classes by it.
+    """
+    found: set[type] = set()
+    seen: set[int] = set()
+    waiting = list(annotations)
+    kept = []  # an id is only worth something as long as its object lives
+    while waiting:
+        hint = waiting.pop()
+        if id(hint) in seen:
+            continue
+        seen.add(id(hint))
+        kept.append(hint)
+        if isinstance(hint, type) and te.get_origin(hint) is None:
+            waiting.extend(_inside(hint))
+            if _is_class_of_values(hint):
+                found.add(hint)
+        else:
+            waiting.extend(_parts(hint))
+    return found
+
+
+def _is_class_of_values(cls: type) -> bool:
+    return not (
+        cls.__module__ in _NOT_CLASSES_OF_VALUES
+        or te.is_typeddict(cls)
+        or te.is_protocol(cls)
+        or issubclass(cls, (BaseChannel, ManagedValue))
+    )
+
+
+def _inside(cls: type) -> list[Any]:
+    """Return what the fields of a class mention."""
+    parts: list[Any] = list(_named_by(cls))
+    generic = getattr(cls, "__pydantic_generic_metadata__", None)
+    if generic:
+        parts.extend(generic["args"])
+    if (
+        te.is_typeddict(cls)
+        or dataclasses.is_dataclass(cls)
+        or is_pydantic(cls)
+        or issubclass(cls, msgspec.Struct)
+        or (issubclass(cls, tuple) and hasattr(cls, "_fields"))
+        or hasattr(cls, "__attrs_attrs__")
+    ):
+        parts.extend(try_fields_of(cls).values())
+    return parts
+
+
+def _parts(hint: Any) -> list[Any]:
+    """Return what a typing construct is made of."""
+    if isinstance(hint, te.TypeAliasType):
+        return [hint.__value__]
+    if isinstance(hint, NewType):
+        return [hint.__supertype__]
+    if isinstance(hint, dataclasses.InitVar):
+        return [hint.type]
+    if isinstance(hint, TypeVar):
+        return [hint.__bound__, *hint.__constraints__]
+    if isinstance(hint, BaseChannel):
+        return [hint.typ]
+    origin = te.get_origin(hint)
+    if origin is te.Annotated:
+        return [hint.__origin__, *(part for meta in hint.__metadata__ for part in _of_metadata(meta))]
+    if origin is Literal:
+        return [type(choice) for choice in te.get_args(hint) if isinstance(choice, Enum)]
+    if origin is None or origin is type:
+        return []
+    return [origin, *_named_by(hint), *_flat(te.get_args(hint)), *try_fields_of(hint).values()]
+
+
+def _flat(arguments: Any) -> list[Any]:
+    """Return type arguments, those of a Callable's parameter list included."""
+    flat: list[Any] = []
+    for argument in arguments:
+        if isinstance(argument, list):
+            flat.extend(_flat(argument))
+        elif not isinstance(argument, (str, ParamSpec, TypeVarTuple)):
+            flat.append(argument)
+    return flat
+
+
+def _of_metadata(meta: Any) -> list[Any]:
+    if isinstance(meta, BaseChannel) or te.get_origin(meta) is not None:
+        return [meta]
+    return _named_by(meta)
+
+
+def _named_by(something: Any) -> list[Any]:
+    named = getattr(something, "value_types", None)
+    return list(named()) if callable(named) else []

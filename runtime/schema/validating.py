@@ -1,0 +1,63 @@
+"""What a type's own library says about values: checks at the write, and how a node's input is made."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from runtime.schema.hints import Kind, class_of
+from runtime.schema.models import Model
+
+Validator = Callable[[Any], Any]
+Build = Callable[[dict[str, Any]], Any]
+
+
+def validators_of(schema: Any, kind: Kind, plain: Mapping[str, Any]) -> dict[str, Validator]:
+    """Return a check for each plain key, where the schema's library makes checks at all."""
+    if kind == "pydantic":
+        model = Model(schema)
+        return {key: check for key in plain if (check := model.validator(key)) is not None}
+    if kind == "struct":
+        return {key: check for key, hint in plain.items() if (check := _converter(schema, key, hint)) is not None}
+    return {}
+
+
+def builders_of(schema: Any, kind: Kind, validators: Mapping[str, Validator]) -> tuple[Build | None, Build | None]:
+    """Return how to make a node's input, and how where the keys with validators are known to be valid."""
+    if kind == "typeddict":
+        return None, None
+    if kind == "pydantic":
+        model = Model(schema)
+        return model.builder(), model.builder(frozenset(validators))
+    build = _calling(schema)
+    return build, build
+
+
+def _calling(cls: Callable[..., Any]) -> Build:
+    return lambda values: cls(**values)
+
+
+def _converter(schema: Any, key: str, hint: Any) -> Validator | None:
+    """Return msgspec's check of one field; None where msgspec cannot check the type.
+
+    The value is converted inside a struct of one field, so that the error names the key.
+    """
+    name = getattr(class_of(schema), "__name__", "State")
+    try:
+        holder = msgspec.defstruct(name, [(key, hint)])
+        msgspec.convert({key: None}, holder)
+    except msgspec.ValidationError:
+        pass
+    except TypeError:  # a type that msgspec does not know, such as a union of two classes
+        return None
+    cls = hint if inspect.isclass(hint) and hint.__module__ != "builtins" else None
+
+    def validate(value: Any) -> Any:
+        if cls is not None and isinstance(value, cls):
+            return value
+        return getattr(msgspec.convert({key: value}, holder), key)
+
+    return validate
