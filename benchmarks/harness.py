@@ -1,0 +1,176 @@
+"""Timing, interleaving and the list of questions.
+
+Contenders of a case take turns (A B A B ...) after a warm-up that is thrown away, so drift of the machine meets all of
+them. The heap is collected and frozen before each sample: an engine pays for the garbage it makes, not for its rival's.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from benchmarks.results import Answer, Case, Sample, Series
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from benchmarks.peers import Side
+
+MICRO = 1e6
+T = TypeVar("T")
+
+
+class Stopwatch:
+    """Times a ``with`` block: wall clock, and CPU time of all threads of the process."""
+
+    def __init__(self) -> None:
+        """Make a stopwatch that has not run."""
+        self._wall = self._cpu = 0.0
+
+    def __enter__(self) -> Self:
+        """Start."""
+        self._cpu = time.process_time()
+        self._wall = time.perf_counter()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop; the reading is kept."""
+        self._wall = time.perf_counter() - self._wall
+        self._cpu = time.process_time() - self._cpu
+
+    @property
+    def micros(self) -> Sample:
+        """The reading in microseconds."""
+        return Sample(self._wall * MICRO, self._cpu * MICRO)
+
+    @property
+    def seconds(self) -> Sample:
+        """The reading in seconds."""
+        return Sample(self._wall, self._cpu)
+
+
+@contextmanager
+def settled_heap() -> Iterator[None]:
+    """Collect garbage and hide the survivors from the collector while the block runs; the collector stays on."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+def interleave(
+    contenders: Mapping[str, Callable[[], Sample]], *, repeats: int, warmups: int, tick: Callable[[], None]
+) -> tuple[dict[str, list[Sample]], dict[str, Exception]]:
+    """Run the contenders in turns; return their samples, and the error of each that failed and was dropped."""
+    samples: dict[str, list[Sample]] = {label: [] for label in contenders}
+    failures: dict[str, Exception] = {}
+    for turn in range(-warmups, repeats):
+        for label, contender in contenders.items():
+            if label in failures:
+                continue
+            try:
+                with settled_heap():
+                    sample = contender()
+            except Exception as error:  # noqa: BLE001 - one contender's failure must not hide the others' numbers
+                failures[label] = error
+                continue
+            if turn >= 0:
+                samples[label].append(sample)
+            tick()
+    return {label: found for label, found in samples.items() if label not in failures and found}, failures
+
+
+@dataclass
+class Session:
+    """One run of the benchmarks: who takes part, how thoroughly, and where files may be written."""
+
+    sides: Sequence[Side]
+    directory: Path
+    quick: bool = False
+    repeats: int | None = None
+    tell: Callable[[str], None] = lambda _: None
+    answers: list[Answer] = field(default_factory=list)
+
+    def ask(self, question: Question) -> Answer:
+        """Run one question and keep its answer."""
+        answer = Answer(question.name, question.title)
+        self.answers.append(answer)
+        started = time.perf_counter()
+        question.run(self)
+        answer.seconds = time.perf_counter() - started
+        return answer
+
+    def pick(self, *, full: T, quick: T) -> T:
+        """Choose a size."""
+        return quick if self.quick else full
+
+    def compare(
+        self,
+        name: str,
+        unit: str,
+        contenders: Mapping[str, Callable[[], Sample]],
+        *,
+        repeats: int,
+        warmups: int = 1,
+        rivals: bool = True,
+    ) -> Case:
+        """Measure a case for every contender; if they are rivals, the others are compared with the first named."""
+        turns = self.repeats or (max(2, repeats // 2) if self.quick else repeats)
+        self.tell(f"{self._answer.question}: {name}")
+        samples, failures = interleave(
+            contenders, repeats=turns, warmups=warmups, tick=lambda: self.tell(f"{self._answer.question}: {name}")
+        )
+        self._answer.failures += [f"{name}, {label}: {describe(error)}" for label, error in failures.items()]
+        case = Case(name, unit, next(iter(contenders), None) if rivals else None)
+        case.series = {label: Series.of(found) for label, found in samples.items()}
+        self._answer.cases.append(case)
+        return case
+
+    def record(self, name: str, unit: str, values: Mapping[str, Sequence[float]], baseline: str | None = None) -> Case:
+        """Keep values computed from other cases."""
+        case = Case(name, unit, baseline, {label: Series(list(found), []) for label, found in values.items() if found})
+        self._answer.cases.append(case)
+        return case
+
+    def note(self, text: str) -> None:
+        """Say something beside the numbers of the current question."""
+        self._answer.notes.append(text)
+
+    @property
+    def _answer(self) -> Answer:
+        return self.answers[-1]
+
+
+def describe(error: BaseException) -> str:
+    """Return an error's type and first line; groups show their first member."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+
+
+@dataclass(frozen=True)
+class Question:
+    """A registered benchmark."""
+
+    name: str
+    title: str
+    run: Callable[[Session], None]
+
+
+QUESTIONS: dict[str, Question] = {}
+
+
+def question(name: str, title: str) -> Callable[[Callable[[Session], None]], Callable[[Session], None]]:
+    """Register a function that answers a question by calling ``session.compare``."""
+
+    def register(run: Callable[[Session], None]) -> Callable[[Session], None]:
+        QUESTIONS[name] = Question(name, title, run)
+        return run
+
+    return register

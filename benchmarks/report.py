@@ -1,0 +1,106 @@
+"""Tables for the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.panel import Panel
+from rich.table import Table
+
+from benchmarks.results import STEP, Spread, changes, spread
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from benchmarks.results import Answer, Case, Report, Series
+
+COLOURS = {"better": "green", "worse": "red", "within noise": "dim"}
+
+
+def show_header(console: Console, report: Report) -> None:
+    """Print the machine and every side's settings."""
+    lines = [f"[bold]{name}[/] {value}" for name, value in report.machine.items()]
+    for label, settings in report.settings.items():
+        lines.append(f"[bold]{label}[/] {settings[0]}")
+        lines += [f"  - {setting}" for setting in settings[1:]]
+    console.print(Panel("\n".join(lines), title="actorgraph benchmarks", expand=False))
+
+
+def show_answer(console: Console, answer: Answer) -> None:
+    """Print what one question found."""
+    table = Table(title=f"{answer.question}: {answer.title}  ({answer.seconds:.0f} s)", title_justify="left")
+    for heading in ("case", "side"):
+        table.add_column(heading)
+    for heading in ("median", "min .. max", "cpu", "steps/s", "times better"):
+        table.add_column(heading, justify="right")
+    for case in answer.cases:
+        for position, (label, series) in enumerate(case.series.items()):
+            table.add_row(case.name if position == 0 else "", label, *cells(case, label, series))
+        table.add_section()
+    console.print(table)
+    for note in answer.notes:
+        console.print(f"  {note}", style="dim")
+    for failure in answer.failures:
+        console.print(f"  failed: {failure}", style="red")
+
+
+def cells(case: Case, label: str, series: Series) -> list[str]:
+    """Return a row's numbers as text."""
+    found = spread(series.values)
+    cpu = number(spread(series.cpu).median) if series.cpu else ""
+    rate = f"{1e6 / found.median:,.0f}" if case.unit == STEP and found.median else ""
+    span = f"{number(found.low)} .. {number(found.high)}" if len(series.values) > 1 else ""
+    return [f"{number(found.median)} {case.unit}", span, cpu, rate, times(case.ratio(label))]
+
+
+def times(ratio: Spread | None) -> str:
+    """Return a ratio with its spread as text."""
+    if ratio is None:
+        return ""
+    if ratio.low == ratio.high:
+        return f"{ratio.median:.2f}x"
+    return f"{ratio.median:.2f}x ({ratio.low:.2f} .. {ratio.high:.2f})"
+
+
+def number(value: float) -> str:
+    """Return a number with three digits that matter."""
+    if abs(value) >= 100:  # noqa: PLR2004
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def show_summary(console: Console, report: Report) -> None:
+    """Print every ratio once more, in one table."""
+    table = Table(title="times better than the first side named", title_justify="left")
+    for heading in ("question", "case", "side"):
+        table.add_column(heading)
+    table.add_column("ratio (min .. max)", justify="right")
+    for answer in report.answers:
+        for case in answer.cases:
+            for label in case.series:
+                ratio = case.ratio(label)
+                if ratio is not None:
+                    table.add_row(answer.question, case.name, label, times(ratio))
+    if table.row_count:
+        console.print(table)
+
+
+def show_changes(console: Console, old: Report, new: Report) -> None:
+    """Print what became of every number of an older report."""
+    table = Table(title=f"since {old.machine.get('date')} ({old.machine.get('commit')})", title_justify="left")
+    for heading in ("question", "case", "side"):
+        table.add_column(heading)
+    for heading in ("old", "new", "new / old", ""):
+        table.add_column(heading, justify="right")
+    for change in changes(old, new):
+        table.add_row(
+            change.question,
+            change.case,
+            change.label,
+            f"{number(change.old.median)} {change.unit}",
+            f"{number(change.new.median)} {change.unit}",
+            f"{change.factor:.2f}",
+            change.verdict,
+            style=COLOURS[change.verdict],
+        )
+    console.print(table)

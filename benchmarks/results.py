@@ -1,0 +1,156 @@
+"""What a benchmark run found: records that are printed, saved as JSON and compared with an older run.
+
+A ratio is taken between repeats that ran next to each other, then summarised; the machine's slow minutes then weigh on
+both sides alike.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+STEP = "µs/step"
+"""The unit whose reciprocal is worth printing too."""
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """The middle and the ends of some values."""
+
+    median: float
+    low: float
+    high: float
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Return median, minimum and maximum. Raises ValueError if there is no value."""
+    if not values:
+        message = "no values to summarise; the case recorded nothing"
+        raise ValueError(message)
+    return Spread(statistics.median(values), min(values), max(values))
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """One measurement: the value in the case's unit and, if it is a time, the CPU time the process spent meanwhile."""
+
+    value: float
+    cpu: float | None = None
+
+    def per(self, count: int) -> Sample:
+        """Return this sample's share of one among ``count`` operations."""
+        return Sample(self.value / count, None if self.cpu is None else self.cpu / count)
+
+
+class Series(msgspec.Struct, frozen=True):
+    """All samples of one contender in one case, in the order they were taken."""
+
+    values: list[float]
+    cpu: list[float]
+
+    @classmethod
+    def of(cls, samples: Sequence[Sample]) -> Series:
+        """Turn samples into a series."""
+        return cls([sample.value for sample in samples], [sample.cpu for sample in samples if sample.cpu is not None])
+
+
+class Case(msgspec.Struct):
+    """One thing measured for several contenders. Lower is better, always."""
+
+    name: str
+    unit: str
+    baseline: str | None = None
+    """The contender that the others are divided into; None where a ratio would mean nothing."""
+    series: dict[str, Series] = msgspec.field(default_factory=dict)
+
+    def ratio(self, label: str) -> Spread | None:
+        """Return how many times better than the baseline a contender is; None if nothing can be said."""
+        theirs = self.series.get(self.baseline or "")
+        ours = self.series.get(label)
+        if theirs is None or ours is None or label == self.baseline:
+            return None
+        return spread(ratios(theirs.values, ours.values))
+
+
+class Answer(msgspec.Struct):
+    """What one question found."""
+
+    question: str
+    title: str
+    seconds: float = 0.0
+    cases: list[Case] = msgspec.field(default_factory=list)
+    notes: list[str] = msgspec.field(default_factory=list)
+    failures: list[str] = msgspec.field(default_factory=list)
+
+
+class Report(msgspec.Struct):
+    """A whole run of the benchmarks: the machine, the contenders' settings and the answers."""
+
+    machine: dict[str, str]
+    settings: dict[str, list[str]]
+    answers: list[Answer]
+
+    def save(self, path: Path) -> None:
+        """Write the report as JSON."""
+        path.write_bytes(msgspec.json.format(msgspec.json.encode(self)))
+
+
+def load(path: Path) -> Report:
+    """Read a report that ``Report.save`` wrote. Raises msgspec.ValidationError if it is something else."""
+    return msgspec.json.decode(path.read_bytes(), type=Report)
+
+
+def ratios(numerators: Sequence[float], denominators: Sequence[float]) -> list[float]:
+    """Divide repeat by repeat; repeats that only one side has are left out."""
+    return [a / b for a, b in zip(numerators, denominators, strict=False)]
+
+
+def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
+    """Return k of the best ``cost = c * size ** k``: the slope of a least-squares line through the logarithms."""
+    slope, _ = statistics.linear_regression([math.log(x) for x in sizes], [math.log(y) for y in costs])
+    return slope
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A contender's case in an old and a new report."""
+
+    question: str
+    case: str
+    label: str
+    unit: str
+    old: Spread
+    new: Spread
+
+    @property
+    def factor(self) -> float:
+        """New median over old: below 1 is an improvement."""
+        return self.new.median / self.old.median if self.old.median else math.inf
+
+    @property
+    def verdict(self) -> str:
+        """``better`` or ``worse`` where the ranges do not touch, else ``within noise``."""
+        if self.new.high < self.old.low:
+            return "better"
+        return "worse" if self.new.low > self.old.high else "within noise"
+
+
+def changes(old: Report, new: Report) -> list[Change]:
+    """Pair what both reports measured, in the new report's order."""
+    before = {
+        (answer.question, case.name, label): series
+        for answer in old.answers
+        for case in answer.cases
+        for label, series in case.series.items()
+    }
+    return [
+        Change(answer.question, case.name, label, case.unit, spread(past.values), spread(series.values))
+        for answer in new.answers
+        for case in answer.cases
+        for label, series in case.series.items()
+        if (past := before.get((answer.question, case.name, label))) is not None
+    ]
