@@ -51,7 +51,8 @@ def measure(session: Session, load: Load) -> None:
     )
     batch = BATCH if load.together else 1
     floor = {label: partial(copy, written[label], session.directory, batch, load.steps) for label in engines.series}
-    floors = session.compare(f"{name}, floor ({batch} per commit)", STEP, floor, repeats=3, rivals=False)
+    floors = session.compare(f"{name}, floor ({batch} per commit)", STEP, floor, repeats=3)
+    floors.baseline = None  # each side has rows of its own: their floors are not rivals
     distance = {
         label: ratios(engines.series[label].values, floors.series[label].values)
         for label in engines.series

@@ -93,8 +93,8 @@ def delta_log(channel: Any) -> Any:
             state = operator.add(state, write)
         return state
 
-    lines: Any = Annotated[list[str], channel(extend)]  # type: ignore[operator]  # mypy knows it only in annotations
-    return TypedDict("DeltaLog", {"count": int, "lines": lines})
+    lines: Any = Annotated[list[str], channel(extend)]
+    return TypedDict("DeltaLog", {"count": int, "lines": lines})  # type: ignore[operator]
 
 
 def on_disk(path: str) -> int:

@@ -118,16 +118,15 @@ class Session:
         *,
         repeats: int,
         warmups: int = 1,
-        rivals: bool = True,
     ) -> Case:
-        """Measure a case for every contender; if they are rivals, the others are compared with the first named."""
+        """Measure a case for every contender; the first named is what the others are compared with."""
         turns = self.repeats or (max(2, repeats // 2) if self.quick else repeats)
         self.tell(f"{self._answer.question}: {name}")
         samples, failures = interleave(
             contenders, repeats=turns, warmups=warmups, tick=lambda: self.tell(f"{self._answer.question}: {name}")
         )
         self._answer.failures += [f"{name}, {label}: {describe(error)}" for label, error in failures.items()]
-        case = Case(name, unit, next(iter(contenders), None) if rivals else None)
+        case = Case(name, unit, next(iter(contenders), None))
         case.series = {label: Series.of(found) for label, found in samples.items()}
         self._answer.cases.append(case)
         return case
