@@ -15,7 +15,7 @@ RuntimeLibraryError
 ├── ThreadBusyError                      another run holds the thread
 ├── ThreadConflictError                  another writer moved the thread on
 ├── BlockingCallError (RuntimeError)     waiting here would deadlock
-├── UnknownInterruptError (ValueError)   an answer that no pending question matches
+├── UnknownInterruptError (ValueError, RuntimeError)   an answer that no pending question matches
 ├── NodeCancelledError                   a node cancelled itself
 ├── NodeTimeoutError                     a node attempt took too long
 └── GraphDrained                         a requested drain stopped the run
@@ -108,7 +108,7 @@ class BlockingCallError(RuntimeLibraryError, RuntimeError):
     """A blocking method was called where waiting would deadlock; the message names the async method."""
 
 
-class UnknownInterruptError(RuntimeLibraryError, ValueError):
+class UnknownInterruptError(RuntimeLibraryError, ValueError, RuntimeError):
     """An answer names a question that is not pending; nothing was stored."""
 
     def __init__(self, message: str, *, reason: str, interrupt_ids: Sequence[str], pending_ids: Sequence[str]) -> None:

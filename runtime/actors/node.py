@@ -11,20 +11,20 @@ import anyio
 
 from runtime.actors.cancelling import cancelled_class, is_self_inflicted
 from runtime.actors.mailbox import Mailbox
-from runtime.actors.outcomes import CANCELLED, COMPLETED, Escalated, Failed, Outcome, Paused
+from runtime.actors.outcomes import COMPLETED, Escalated, Failed, Outcome, Paused
 from runtime.actors.timing import timed
 from runtime.context.scope import RunView, Scope
 from runtime.engine.projecting import node_input
 from runtime.engine.writing import branch_writes, fresh_values, input_writes, result_writes
 from runtime.errors import GraphInterrupt, NodeCancelledError, ParentCommand
 from runtime.schema.coerce import view
-from runtime.types.constants import START
+from runtime.types.constants import ROOT, START
 
 if TYPE_CHECKING:
     from contextvars import Context
 
     from runtime.engine.cells import Cells
-    from runtime.engine.plan import NodePlan
+    from runtime.engine.plan import BranchPlan, NodePlan
     from runtime.engine.tasks import Task
     from runtime.types.policy import RetryPolicy
 
@@ -54,10 +54,14 @@ class NodeActor:
             try:
                 task.writes = await self._attempt(context, scope, task)
             except GraphInterrupt as pause:
-                return Paused(tuple(scope.asked) or tuple(pause.interrupts))
+                return Paused(tuple(scope.asked) or pause.interrupts)
             except ParentCommand as command:
                 return Escalated(command.command)
-            except Exception as error:  # noqa: BLE001 - whatever the node raised is its outcome
+            except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - whatever the node raised is its outcome
+                if isinstance(error, BaseExceptionGroup) and error.split(GraphInterrupt)[1] is None:
+                    return Paused(tuple(scope.asked))
+                if not isinstance(error, Exception):
+                    raise
                 pause_for = self._retry_pause(scope, error)
                 if pause_for is None:
                     return Failed(error, scope.attempt)
@@ -91,20 +95,48 @@ class NodeActor:
                 result = await timed(timeout, node, scope, node.call(context, scope, value))
             else:
                 result = await node.call(context, scope, value)
-            writes = result_writes(plan, node, result)
-        for branch in node.branches:
-            writes.extend(await self._routed(branch, context, scope, task, writes))
-        return writes
+            return await self.write_out(context, scope, task, result)
+        return await self._route(context, scope, task, writes)
+
+    async def write_out(self, context: Context, scope: Scope, task: Task, result: Any) -> list[tuple[str, Any]]:
+        """Return the writes of a result: state, edges and what the routers answer. Raises what routers raise."""
+        writes = result_writes(self.stage.cells.plan, self.node, result)
+        if not self.node.branches:
+            return writes
+        shown = result if isinstance(result, dict) and not self.stage.cells.plan.bare else {}
+        return await self._route(context, scope, task, writes, shown)
+
+    async def _route(
+        self,
+        context: Context,
+        scope: Scope,
+        task: Task,
+        writes: list[tuple[str, Any]],
+        shown: dict[str, Any] | None = None,
+    ) -> list[tuple[str, Any]]:
+        routed = list(writes)
+        for branch in self.node.branches:
+            routed.extend(await self._routed(branch, context, scope, task, writes, shown or {}))
+        return routed
 
     async def _routed(
-        self, branch: Any, context: Context, scope: Scope, task: Task, writes: list[tuple[str, Any]]
+        self,
+        branch: BranchPlan,
+        context: Context,
+        scope: Scope,
+        task: Task,
+        writes: list[tuple[str, Any]],
+        shown: dict[str, Any],
     ) -> list[tuple[str, Any]]:
+        """Ask one router. It sees the state with this task's writes, and any other keys that the node returned."""
         cells = self.stage.cells
+        values = fresh_values(cells, branch.schema, writes, view)
+        seen: Any
         if branch.schema.kind == "bare":
-            values = fresh_values(cells, branch.schema, writes, view)
-            seen = values.get("__root__")
+            seen = values.get(ROOT)
         else:
-            values = fresh_values(cells, branch.schema, writes, view)
+            if branch.schema.build is None:
+                values = {**{key: value for key, value in shown.items() if key not in cells.plan.state}, **values}
             for key, manager in branch.schema.managed.items():
                 values[key] = manager.get(task.moment)
             seen = values if branch.schema.build is None else branch.schema.build(values)
@@ -127,6 +159,3 @@ def matching(policies: tuple[RetryPolicy, ...], error: Exception) -> RetryPolicy
         if policy.matches(error):
             return policy
     return None
-
-
-__all__ = ["CANCELLED", "NodeActor", "Stage", "matching"]

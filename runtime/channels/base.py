@@ -111,14 +111,24 @@ class BaseChannel(Generic[Value, Update]):
 
 
 def detached(value: Any) -> Any:
-    """Return a container copied one level deep, anything else as it is."""
-    copier = _COPIERS.get(type(value))
-    if copier is not None:
-        return copier(value)
-    return copy.copy(value) if isinstance(value, _CONTAINERS) else value
+    """Return a container copied one level deep, anything else as it is.
+
+    Made to be cheap: one look-up by exact type, which for a subclass of a container is filled in when first met.
+    """
+    copier = _COPIERS.get(type(value), _met)
+    return value if copier is None else copier(value)
 
 
-_COPIERS: Final[dict[type, Callable[[Any], Any]]] = {
+def _met(value: Any) -> Any:
+    copier = copy.copy if isinstance(value, _CONTAINERS) else None
+    if len(_COPIERS) < _REMEMBERED:
+        _COPIERS[type(value)] = copier
+    return value if copier is None else copier(value)
+
+
+_CONTAINERS: Final = (list, dict, set, deque, bytearray)
+_COPIERS: Final[dict[type, Callable[[Any], Any] | None]] = {
+    **dict.fromkeys((str, int, float, bool, type(None), bytes, tuple)),
     list: list.copy,
     dict: dict.copy,
     set: set.copy,
@@ -128,7 +138,8 @@ _COPIERS: Final[dict[type, Callable[[Any], Any]]] = {
     Counter: Counter.copy,
     bytearray: bytearray.copy,
 }
-_CONTAINERS: Final = (list, dict, set, deque, bytearray)
+_REMEMBERED: Final = 4096
+"""So many types at most, as remembering a class keeps it alive."""
 
 
 def one_value(channel: BaseChannel[Any, Any], values: Sequence[Any]) -> None:

@@ -82,6 +82,13 @@ class Journal:
         """Note what storage had when the run began."""
         self._last = stored_id
 
+    def remember(self, cells: Cells) -> None:
+        """Note the append-only values that storage has, so that what follows is stored as additions."""
+        for key in cells.lineage:
+            value = cells.stored.get(key)
+            if value is not None:
+                self._kept[key] = value
+
     def hold(self, checkpoint_id: str, task_id: str, path: str, writes: Pairs) -> None:
         """Record what a task wrote; it becomes durable with the superstep's checkpoint, or when flushed."""
         self._held.append(TaskWrites(checkpoint_id, task_id, path, writes))
@@ -100,7 +107,7 @@ class Journal:
         self, cells: Cells, checkpoint_id: str, parent_id: str | None, source: str, step: int
     ) -> None:
         """Record a checkpoint with the writes held for its superstep. In ``sync``, returns once both are durable."""
-        metadata = {"source": source, "step": step, "parents": {}, **self._extra}
+        metadata = {**self._extra, "source": source, "step": step, "parents": {}}
         if self.durability == "exit":
             self._held.clear()
             self._buffered.clear()

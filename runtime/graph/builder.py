@@ -1,0 +1,462 @@
+"""``StateGraph``: describes nodes and edges over a typed state; ``compile()`` makes it runnable."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
+
+from runtime.actors.calling import Call
+from runtime.channels import NamedBarrierValue, NamedBarrierValueAfterFinish
+from runtime.engine.plan import BranchPlan, NodePlan, Plan, trigger_channel
+from runtime.errors import GraphDefinitionError
+from runtime.graph.compiled import CompiledStateGraph
+from runtime.run.program import Program
+from runtime.schema.introspect import Schema, first_parameter_schema, introspect, merge_channels
+from runtime.types.constants import END, START, branch_to
+from runtime.types.policy import CachePolicy, MultitaskStrategy, RetryPolicy, TimeoutPolicy
+
+StateT = TypeVar("StateT")
+
+
+@dataclass(slots=True)
+class NodeSpec:
+    """A node as described."""
+
+    name: str
+    function: Any
+    call: Call
+    input_schema: Any = None
+    retry: tuple[RetryPolicy, ...] = ()
+    cache: CachePolicy | None = None
+    timeout: TimeoutPolicy | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    defer: bool = False
+    destinations: tuple[str, ...] | None = None
+    """Only for drawing and validation."""
+
+
+@dataclass(slots=True)
+class BranchSpec:
+    """A conditional edge as described."""
+
+    name: str
+    function: Any
+    call: Call
+    ends: dict[Any, str] | None
+    input_schema: Any = None
+
+
+class StateGraph(Generic[StateT]):
+    """A graph of nodes that read and write one typed state.
+
+    Args:
+        state_schema: TypedDict, dataclass, msgspec.Struct, pydantic model, or a bare (annotated) type. Each key is a
+            channel; ``Annotated[T, reducer]`` folds writes, a plain type keeps the last one.
+        context_schema: type of what callers pass as ``context``.
+        input_schema: keys that callers may give; the state's by default.
+        output_schema: keys that a run returns; the state's by default.
+
+    """
+
+    def __init__(
+        self,
+        state_schema: Any,
+        context_schema: Any = None,
+        *,
+        input_schema: Any = None,
+        output_schema: Any = None,
+    ) -> None:
+        self.state_schema = state_schema
+        self.context_schema = context_schema
+        self.input_schema = state_schema if input_schema is None else input_schema
+        self.output_schema = state_schema if output_schema is None else output_schema
+        self.nodes: dict[str, NodeSpec] = {}
+        self.edges: set[tuple[str, str]] = set()
+        self.waiting_edges: set[tuple[tuple[str, ...], str]] = set()
+        self.branches: dict[str, dict[str, BranchSpec]] = {}
+        self._edge_order: list[tuple[str, str]] = []
+        self._join_order: list[tuple[tuple[str, ...], str]] = []
+        self._defaults: dict[str, Any] = {}
+        for schema in (self.input_schema, self.output_schema):
+            if introspect(schema).managed:
+                msg = f"Managed values cannot be part of an input or output schema: {sorted(introspect(schema).managed)}."
+                raise GraphDefinitionError(msg)
+        introspect(state_schema)
+
+    # ---- describing --------------------------------------------------------------------------------------------
+
+    def add_node(
+        self,
+        node: str | Any,
+        action: Any = None,
+        *,
+        defer: bool = False,
+        metadata: Mapping[str, Any] | None = None,
+        input_schema: Any = None,
+        retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
+        cache_policy: CachePolicy | None = None,
+        timeout: Any = None,
+        destinations: Mapping[str, str] | Sequence[str] | None = None,
+    ) -> Self:
+        """Add a node: ``add_node("name", function)`` or ``add_node(function)``.
+
+        Args:
+            node: the name, or the function whose name is taken.
+            action: sync or async function, callable object, partial or runnable; its first parameter is the state.
+            defer: run only once nothing else is left to do.
+            metadata: shown to observers.
+            input_schema: what of the state the node sees; by default its first parameter's annotation, else the state.
+            retry_policy: how failures are retried; of several, the first that matches.
+            cache_policy: how results are kept for equal inputs.
+            timeout: seconds, timedelta or TimeoutPolicy for one attempt; async nodes only.
+            destinations: where a Command may go; only for drawing.
+
+        Raises:
+            GraphDefinitionError: a bad name, a duplicate, or something that cannot be called.
+
+        """
+        if not isinstance(node, str):
+            action, node = node, _name_of(node)
+        elif action is None:
+            msg = f"Node {node!r} has no function: add_node(name, function)."
+            raise GraphDefinitionError(msg)
+        self._check_name(node)
+        call = Call(action, node)
+        policy = TimeoutPolicy.coerce(timeout)
+        if policy is not None and not call.is_async:
+            msg = f"Node {node!r} is a sync function: it cannot be cancelled, so it cannot have a timeout."
+            raise GraphDefinitionError(msg)
+        self.nodes[node] = NodeSpec(
+            name=node,
+            function=action,
+            call=call,
+            input_schema=input_schema if input_schema is not None else first_parameter_schema(call.function),
+            retry=_policies(retry_policy),
+            cache=cache_policy,
+            timeout=policy,
+            metadata=dict(metadata or {}),
+            defer=defer,
+            destinations=tuple(destinations) if destinations is not None else _command_targets(call.function),
+        )
+        return self
+
+    def set_node_defaults(
+        self,
+        *,
+        retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
+        cache_policy: CachePolicy | None = None,
+        timeout: Any = None,
+    ) -> Self:
+        """Set policies for every node that has none of its own."""
+        given = {"retry": _policies(retry_policy), "cache": cache_policy, "timeout": TimeoutPolicy.coerce(timeout)}
+        self._defaults.update({key: value for key, value in given.items() if value})
+        return self
+
+    def add_edge(self, start_key: str | Sequence[str], end_key: str) -> Self:
+        """Let ``end_key`` run after ``start_key``; after a list, once each of them has run since it last did."""
+        if isinstance(start_key, str):
+            if start_key == END:
+                msg = "END cannot be a start node."
+                raise GraphDefinitionError(msg)
+            if end_key == START:
+                msg = "START cannot be an end node."
+                raise GraphDefinitionError(msg)
+            if (start_key, end_key) not in self.edges:
+                self._edge_order.append((start_key, end_key))
+            self.edges.add((start_key, end_key))
+            return self
+        starts = tuple(start_key)
+        if not starts:
+            msg = f"The join edge to {end_key!r} has no start nodes."
+            raise GraphDefinitionError(msg)
+        for start in starts:
+            if start in (START, END) or start not in self.nodes:
+                msg = f"The join edge to {end_key!r} starts at {start!r}, which is not a node added before."
+                raise GraphDefinitionError(msg)
+        if end_key == START or (end_key != END and end_key not in self.nodes):
+            msg = f"The join edge ends at {end_key!r}, which is not a node added before."
+            raise GraphDefinitionError(msg)
+        if (starts, end_key) not in self.waiting_edges:
+            self._join_order.append((starts, end_key))
+        self.waiting_edges.add((starts, end_key))
+        return self
+
+    def add_conditional_edges(
+        self, source: str, path: Any, path_map: Mapping[Any, str] | Sequence[str] | None = None
+    ) -> Self:
+        """Ask ``path`` where to go after ``source``: a name, a Send, a list of them, or END.
+
+        Args:
+            source: node, or START.
+            path: sync or async function of the state, with ``source``'s writes in it.
+            path_map: what the answers mean; by default the ``Literal`` of the return annotation, else the names.
+
+        """
+        name = _name_of(path)
+        if source == END:
+            msg = "END cannot have conditional edges."
+            raise GraphDefinitionError(msg)
+        if name in self.branches.get(source, {}):
+            msg = f"Branch with name {name!r} already exists for node {source!r}."
+            raise GraphDefinitionError(msg)
+        call = Call(path, name)
+        ends: dict[Any, str] | None
+        if isinstance(path_map, Mapping):
+            ends = dict(path_map)
+        elif path_map is not None:
+            ends = {target: target for target in path_map}
+        else:
+            literal = _returned_literal(call.function)
+            ends = {target: target for target in literal} if literal else None
+        spec = BranchSpec(name, path, call, ends, first_parameter_schema(call.function))
+        self.branches.setdefault(source, {})[name] = spec
+        return self
+
+    def add_sequence(self, nodes: Sequence[Any | tuple[str, Any]]) -> Self:
+        """Add nodes that run one after another."""
+        if not nodes:
+            msg = "Sequence requires at least one node."
+            raise GraphDefinitionError(msg)
+        previous: str | None = None
+        for node in nodes:
+            name, action = node if isinstance(node, tuple) else (_name_of(node), node)
+            self.add_node(name, action)
+            if previous is not None:
+                self.add_edge(previous, name)
+            previous = name
+        return self
+
+    def set_entry_point(self, key: str) -> Self:
+        """Start at this node."""
+        return self.add_edge(START, key)
+
+    def set_finish_point(self, key: str) -> Self:
+        """End after this node."""
+        return self.add_edge(key, END)
+
+    def set_conditional_entry_point(self, path: Any, path_map: Mapping[Any, str] | Sequence[str] | None = None) -> Self:
+        """Start where ``path`` says."""
+        return self.add_conditional_edges(START, path, path_map)
+
+    # ---- checking ----------------------------------------------------------------------------------------------
+
+    def validate(self, interrupt: Sequence[str] | None = None) -> Self:
+        """Check that every edge joins known nodes and that there is a way in. Raises GraphDefinitionError."""
+        known = {START, *self.nodes}
+        for start, end in self._edge_order:
+            if start not in known:
+                msg = f"Found edge starting at unknown node {start!r}. Known nodes: {self._known()}."
+                raise GraphDefinitionError(msg)
+            if end != END and end not in self.nodes:
+                msg = f"Found edge ending at unknown node {end!r}. Known nodes: {self._known()}."
+                raise GraphDefinitionError(msg)
+        for source, branches in self.branches.items():
+            if source not in known:
+                msg = f"Conditional edges start at unknown node {source!r}. Known nodes: {self._known()}."
+                raise GraphDefinitionError(msg)
+            for branch in branches.values():
+                for target in (branch.ends or {}).values():
+                    if target != END and target not in self.nodes:
+                        msg = (
+                            f"Conditional edge {branch.name!r} of {source!r} may go to unknown node {target!r}. "
+                            f"Known nodes: {self._known()}."
+                        )
+                        raise GraphDefinitionError(msg)
+        if not any(start == START for start, _ in self.edges) and START not in self.branches:
+            msg = "Graph must have an entrypoint: add at least one edge from START to another node."
+            raise GraphDefinitionError(msg)
+        for name in interrupt or ():
+            if name not in self.nodes:
+                msg = f"Interrupt node {name!r} not found. Known nodes: {self._known()}."
+                raise GraphDefinitionError(msg)
+        return self
+
+    # ---- compiling ---------------------------------------------------------------------------------------------
+
+    def compile(
+        self,
+        checkpointer: Any = None,
+        *,
+        store: Any = None,
+        interrupt_before: Literal["*"] | Sequence[str] | None = None,
+        interrupt_after: Literal["*"] | Sequence[str] | None = None,
+        name: str | None = None,
+        debug: bool = False,
+        node_aliases: Mapping[str, str] | None = None,
+        multitask_strategy: MultitaskStrategy = "enqueue",
+        step_timeout: float | None = None,
+    ) -> CompiledStateGraph:
+        """Check the graph and make it runnable.
+
+        Args:
+            checkpointer: saver that keeps checkpoints; None: nothing is kept.
+            store: long-term memory that nodes can reach.
+            interrupt_before: nodes to pause before; ``"*"`` for all.
+            interrupt_after: nodes to pause after.
+            name: shown in errors and to observers.
+            debug: find nodes that change their input in place, deep inside it; costs a fingerprint per node.
+            node_aliases: old node name to new name, for work that was saved before a node was renamed.
+            multitask_strategy: what a second run on a busy thread does.
+            step_timeout: seconds for a whole superstep.
+
+        Raises:
+            GraphDefinitionError: the graph is not consistent.
+
+        """
+        before, after = _breakpoints(interrupt_before), _breakpoints(interrupt_after)
+        self.validate([*(before or ()), *(after or ())])
+        plan = self._plan(name or "LangGraph", dict(node_aliases or {}))
+        _check_saver(checkpointer)
+        program = Program(
+            plan=plan,
+            saver=checkpointer or None,
+            store=store,
+            interrupt_before=before,
+            interrupt_after=after,
+            step_timeout=step_timeout,
+            context_schema=self.context_schema,
+            multitask_strategy=multitask_strategy,
+            debug=debug,
+        )
+        return CompiledStateGraph(self, program)
+
+    def _plan(self, name: str, aliases: dict[str, str]) -> Plan:
+        state = introspect(self.state_schema)
+        given, returned = introspect(self.input_schema), introspect(self.output_schema)
+        own = {spec.name: introspect(spec.input_schema) for spec in self.nodes.values() if spec.input_schema is not None}
+        asked = {
+            (source, branch.name): introspect(branch.input_schema)
+            for source, branches in self.branches.items()
+            for branch in branches.values()
+            if branch.input_schema is not None
+        }
+        schemas = [state, given, returned, *own.values(), *asked.values()]
+        channels = merge_channels(schemas)
+        guarded = replace(state, build=state.rebuild)
+        nodes: dict[str, NodePlan] = {START: NodePlan(START, None, given, triggers=(START,))}
+        internal: dict[str, Any] = {}
+        joins: dict[str, list[str]] = {}
+        for starts, end in self._join_order:
+            if end == END:
+                continue
+            key = f"join:{'+'.join(starts)}:{end}"
+            kind = NamedBarrierValueAfterFinish if self.nodes[end].defer else NamedBarrierValue
+            internal[key] = kind(str, set(starts), key)
+            joins.setdefault(end, []).append(key)
+        for spec in self.nodes.values():
+            trigger = branch_to(spec.name)
+            internal[trigger] = trigger_channel(spec.name, defer=spec.defer)
+            schema = own.get(spec.name)
+            nodes[spec.name] = NodePlan(
+                spec.name,
+                spec.call,
+                guarded if schema is None or schema.type is state.type else schema,
+                triggers=tuple(sorted((trigger, *joins.get(spec.name, ())))),
+                retry=spec.retry or self._defaults.get("retry", ()),
+                timeout=spec.timeout or (self._defaults.get("timeout") if spec.call.is_async else None),
+                cache=spec.cache or self._defaults.get("cache"),
+                metadata=spec.metadata,
+                defer=spec.defer,
+            )
+        for node, plan in nodes.items():
+            plan.targets = tuple(branch_to(end) for start, end in self._edge_order if start == node and end != END)
+            plan.joins = tuple(
+                f"join:{'+'.join(starts)}:{end}" for starts, end in self._join_order if node in starts and end != END
+            )
+            plan.branches = tuple(
+                BranchPlan(spec.name, spec.call, self._seen_by(asked.get((node, spec.name)), guarded, own.get(node)), spec.ends)
+                for spec in self.branches.get(node, {}).values()
+            )
+        return Plan(
+            name=name,
+            nodes=nodes,
+            state=channels,
+            internal=internal,
+            managed={key: manager for schema in schemas for key, manager in schema.managed.items()},
+            input_schema=given,
+            output_schema=returned,
+            input_keys=frozenset(given.channels),
+            output_keys=tuple(returned.channels),
+            bare=state.kind == "bare",
+            validators={**given.validators, **state.validators},
+            aliases=aliases,
+        ).seal()
+
+    @staticmethod
+    def _seen_by(asked: Schema | None, state: Schema, own: Schema | None) -> Schema:
+        """Return what a router sees: its own annotation, else the state (with the node's private keys)."""
+        if asked is not None:
+            return state if asked.type is state.type else asked
+        if own is not None and own.kind == "typeddict" and state.kind == "typeddict":
+            return replace(state, channels={**own.channels, **state.channels})
+        return state
+
+    def _check_name(self, name: str) -> None:
+        if name in (START, END):
+            msg = f"Node {name!r} is reserved."
+            raise GraphDefinitionError(msg)
+        if not name or any(mark in name for mark in "|:"):
+            msg = f"{name!r} is no valid node name: it must not be empty nor contain '|' or ':'."
+            raise GraphDefinitionError(msg)
+        if name in self.nodes:
+            msg = f"Node {name!r} already present."
+            raise GraphDefinitionError(msg)
+
+    def _known(self) -> str:
+        return ", ".join(self.nodes) or "none"
+
+
+def _breakpoints(names: Literal["*"] | Sequence[str] | None) -> frozenset[str] | None:
+    """Return the names, or None for all nodes."""
+    return None if names == "*" else frozenset(names or ())
+
+
+def _policies(policy: RetryPolicy | Sequence[RetryPolicy] | None) -> tuple[RetryPolicy, ...]:
+    if policy is None:
+        return ()
+    return (policy,) if isinstance(policy, RetryPolicy) else tuple(policy)
+
+
+def _name_of(function: Any) -> str:
+    plain = function
+    while hasattr(plain, "func") and not hasattr(plain, "__name__"):
+        plain = plain.func
+    name = getattr(plain, "__name__", None) or getattr(plain, "name", None)
+    return name if isinstance(name, str) else type(plain).__name__
+
+
+def _hints(function: Any) -> dict[str, Any]:
+    plain = function if inspect.isroutine(function) or not hasattr(function, "func") else function.func
+    if not inspect.isroutine(plain):
+        plain = type(plain).__call__
+    try:
+        return get_type_hints(plain)
+    except Exception:  # noqa: BLE001 - hints that do not resolve say nothing
+        return {}
+
+
+def _returned_literal(function: Callable[..., Any]) -> tuple[Any, ...]:
+    returned = _hints(function).get("return")
+    return get_args(returned) if get_origin(returned) is Literal else ()
+
+
+def _command_targets(function: Callable[..., Any]) -> tuple[str, ...] | None:
+    returned = _hints(function).get("return")
+    for argument in get_args(returned):
+        if get_origin(argument) is Literal:
+            return tuple(get_args(argument))
+    return None
+
+
+def _check_saver(saver: Any) -> None:
+    if saver is None or saver is False or hasattr(saver, "aget_tuple"):
+        return
+    if saver is True:
+        msg = "checkpointer=True lets a subgraph keep its own state; it cannot be used for a graph that is run by itself."
+        warnings.warn(msg, stacklevel=3)
+        return
+    msg = f"checkpointer must be a saver (see persistence.memory, persistence.sqlite), got {type(saver).__name__}."
+    raise TypeError(msg)

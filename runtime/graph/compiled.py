@@ -1,0 +1,358 @@
+"""A compiled graph: run it, stream it, read and edit its threads."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from persistence.contracts.saver import UnitSaver
+from runtime.errors import ConfigError
+from runtime.graph import state_api
+from runtime.graph.blocking import BlockingDoor
+from runtime.graph.stream import GraphStream
+from runtime.run.conductor import Conductor
+from runtime.run.program import Call, Program
+from runtime.schema.introspect import introspect
+from runtime.schema.reachable import types_in
+from runtime.streaming.hub import Hub, check_modes
+from runtime.types.config import CallConfig, merge_configs, parse_config
+from runtime.types.policy import DURABILITIES
+from runtime.engine.writing import require_node
+
+if TYPE_CHECKING:
+    from runtime.context.runtime import RunControl
+    from runtime.graph.builder import StateGraph
+    from runtime.types.config import RunnableConfig
+    from runtime.types.policy import Durability, MultitaskStrategy
+    from runtime.types.snapshot import StateSnapshot, StateUpdate
+
+All = Literal["*"]
+
+
+class CompiledStateGraph(BlockingDoor):
+    """What ``StateGraph.compile()`` returns. Reusable, and safe to run many times at once."""
+
+    def __init__(self, builder: StateGraph[Any], program: Program) -> None:
+        self.builder = builder
+        self.program = program
+        self._register_types()
+
+    def _register_types(self) -> None:
+        """Let the saver rebuild the types that the graph's schemas mention."""
+        saver = self.program.saver
+        if isinstance(saver, UnitSaver):
+            plan = self.program.plan
+            hints = [self.builder.state_schema, self.builder.input_schema, self.builder.output_schema]
+            hints += [node.schema.type for node in plan.nodes.values()]
+            hints += [channel.typ for channel in plan.state.values()]
+            if self.program.context_schema is not None:
+                hints.append(self.program.context_schema)
+            saver.register_types(types_in(*hints))
+
+    @property
+    def name(self) -> str:
+        """Name given at compile time."""
+        return self.program.plan.name
+
+    @property
+    def checkpointer(self) -> Any:
+        """The saver, or None."""
+        return self.program.saver
+
+    @property
+    def store(self) -> Any:
+        """The store, or None."""
+        return self.program.store
+
+    @property
+    def step_timeout(self) -> float | None:
+        """Seconds for a whole superstep; None: no limit."""
+        return self.program.step_timeout
+
+    @step_timeout.setter
+    def step_timeout(self, seconds: float | None) -> None:
+        self.program.step_timeout = seconds
+
+    def with_config(self, config: RunnableConfig | None = None, **options: Any) -> CompiledStateGraph:
+        """Return the same graph with settings that every call starts from."""
+        program = self.program
+        merged = merge_configs(program.defaults, config, options)
+        copied = Program(**{**{slot: getattr(program, slot) for slot in Program.__slots__}, "defaults": merged})
+        return type(self)(self.builder, copied)
+
+    # ---- running -----------------------------------------------------------------------------------------------
+
+    async def ainvoke(
+        self,
+        input: Any,  # noqa: A002 - LangGraph's public name
+        config: RunnableConfig | None = None,
+        *,
+        context: Any = None,
+        stream_mode: str = "values",
+        output_keys: str | Sequence[str] | None = None,
+        interrupt_before: All | Sequence[str] | None = None,
+        interrupt_after: All | Sequence[str] | None = None,
+        durability: Durability | None = None,
+        multitask_strategy: MultitaskStrategy | None = None,
+        control: RunControl | None = None,
+        checkpoint_during: bool | None = None,
+    ) -> Any:
+        """Run until the graph is done or paused, and return its output.
+
+        When this returns, everything is durable. Pending questions are in the output's ``__interrupt__``.
+
+        Args:
+            input: state to start from; None resumes the thread; a Command answers, updates or routes.
+            config: ``configurable.thread_id`` names the thread, ``configurable.checkpoint_id`` a point in it.
+            context: passed to nodes as ``runtime.context``; never stored.
+            stream_mode: ``values`` returns the output; any other mode the list of its chunks.
+            output_keys: which keys to return; the output schema's by default.
+            interrupt_before: nodes to pause before, instead of those given to ``compile``.
+            interrupt_after: nodes to pause after, likewise.
+            durability: ``exit``, ``async`` (the default) or ``sync``; does nothing without a checkpointer.
+            multitask_strategy: what to do if the thread is busy, instead of what was given to ``compile``.
+            control: handle to drain the run.
+            checkpoint_during: old form of ``durability``.
+
+        Raises:
+            RuntimeLibraryError: see ``runtime.errors``; a node's own error comes as it is, with notes.
+
+        """
+        if stream_mode != "values":
+            stream = self.astream(
+                input,
+                config,
+                context=context,
+                stream_mode=stream_mode,
+                output_keys=output_keys,
+                interrupt_before=interrupt_before,
+                interrupt_after=interrupt_after,
+                durability=durability,
+                multitask_strategy=multitask_strategy,
+                control=control,
+                checkpoint_during=checkpoint_during,
+            )
+            async with stream:
+                return [chunk async for chunk in stream]
+        call = self._call(
+            input,
+            config,
+            context=context,
+            output_keys=output_keys,
+            interrupt_before=interrupt_before,
+            interrupt_after=interrupt_after,
+            durability=durability,
+            multitask_strategy=multitask_strategy,
+            control=control,
+            checkpoint_during=checkpoint_during,
+        )
+        return await Conductor(self.program, call).run()
+
+    def astream(
+        self,
+        input: Any,  # noqa: A002 - LangGraph's public name
+        config: RunnableConfig | None = None,
+        *,
+        context: Any = None,
+        stream_mode: str | Sequence[str] | None = None,
+        output_keys: str | Sequence[str] | None = None,
+        interrupt_before: All | Sequence[str] | None = None,
+        interrupt_after: All | Sequence[str] | None = None,
+        durability: Durability | None = None,
+        multitask_strategy: MultitaskStrategy | None = None,
+        control: RunControl | None = None,
+        subgraphs: bool = False,
+        checkpoint_during: bool | None = None,
+    ) -> GraphStream:
+        """Run, yielding what happens: an async iterator that is also an async context manager.
+
+        Leaving it (``break``, ``aclose``, a cancelled scope, dropping it) ends the run; ``async with`` also waits until
+        every node has stopped and what had finished is saved. A slow consumer slows the run.
+
+        Args:
+            input: as for ``ainvoke``, like all that is not said here.
+            config: as for ``ainvoke``.
+            context: as for ``ainvoke``.
+            stream_mode: ``values``, ``updates`` (the default), ``custom``, ``tasks``, ``checkpoints``, ``debug``; a list
+                of modes yields ``(mode, chunk)``.
+            output_keys: restricts ``values`` and ``updates``.
+            interrupt_before: as for ``ainvoke``.
+            interrupt_after: as for ``ainvoke``.
+            durability: as for ``ainvoke``.
+            multitask_strategy: as for ``ainvoke``.
+            control: as for ``ainvoke``.
+            subgraphs: yield ``(namespace, chunk)``, with what happens in subgraphs.
+            checkpoint_during: as for ``ainvoke``.
+
+        """
+        modes, single = check_modes("updates" if stream_mode is None else stream_mode)
+        hub = Hub(modes, single=single, subgraphs=subgraphs)
+        call = self._call(
+            input,
+            config,
+            context=context,
+            output_keys=output_keys,
+            interrupt_before=interrupt_before,
+            interrupt_after=interrupt_after,
+            durability=durability,
+            multitask_strategy=multitask_strategy,
+            control=control,
+            hub=hub,
+            checkpoint_during=checkpoint_during,
+        )
+        return GraphStream(Conductor(self.program, call).run, hub)
+
+    def _call(
+        self,
+        given: Any,
+        config: Mapping[str, Any] | None,
+        *,
+        context: Any,
+        output_keys: str | Sequence[str] | None,
+        interrupt_before: All | Sequence[str] | None,
+        interrupt_after: All | Sequence[str] | None,
+        durability: Durability | None,
+        multitask_strategy: MultitaskStrategy | None,
+        control: RunControl | None,
+        hub: Hub | None = None,
+        checkpoint_during: bool | None = None,
+    ) -> Call:
+        """Check everything that a call can get wrong, before anything runs or is saved."""
+        program = self.program
+        parsed = parse_config(program.defaults, config)
+        if program.saver is not None:
+            require_thread(parsed)
+        return Call(
+            input=given,
+            config=parsed,
+            context=coerce_context(program.context_schema, context),
+            durability=_durability(durability, checkpoint_during),
+            interrupt_before=self._breakpoints(interrupt_before, program.interrupt_before, "interrupt_before"),
+            interrupt_after=self._breakpoints(interrupt_after, program.interrupt_after, "interrupt_after"),
+            multitask_strategy=_strategy(multitask_strategy or program.multitask_strategy),
+            control=control,
+            hub=hub,
+            output_keys=self._output_keys(output_keys),
+        )
+
+    def _breakpoints(
+        self, given: All | Sequence[str] | None, compiled: frozenset[str] | None, what: str
+    ) -> frozenset[str] | None:
+        if given is None:
+            return compiled
+        if given == "*":
+            return None
+        for name in given:
+            require_node(self.program.plan, name, what)
+        return frozenset(given)
+
+    def _output_keys(self, keys: str | Sequence[str] | None) -> tuple[str, ...] | None:
+        if keys is None:
+            return None
+        wanted = (keys,) if isinstance(keys, str) else tuple(keys)
+        unknown = [key for key in wanted if key not in self.program.plan.state]
+        if unknown:
+            msg = f"output_keys: {unknown[0]!r} is no key of the state. Known: {', '.join(self.program.plan.state)}."
+            raise ConfigError(msg)
+        return wanted
+
+    # ---- reading and editing threads ---------------------------------------------------------------------------
+
+    async def aget_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
+        """Return the state of a thread now, or at ``checkpoint_id``. An empty thread gives an empty snapshot."""
+        return await state_api.get_state(self.program, self._addressed(config), subgraphs=subgraphs)
+
+    def aget_state_history(
+        self,
+        config: RunnableConfig,
+        *,
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - LangGraph's public name
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[StateSnapshot]:
+        """Yield the thread's checkpoints, newest first.
+
+        Args:
+            config: the thread; with a ``checkpoint_id``, only that checkpoint.
+            filter: metadata keys that must be equal.
+            before: only checkpoints older than its ``checkpoint_id``.
+            limit: at most this many; 0 yields none.
+
+        """
+        return state_api.get_history(self.program, self._addressed(config), filter, before, limit)
+
+    async def aupdate_state(
+        self,
+        config: RunnableConfig,
+        values: Any,
+        as_node: str | None = None,
+        task_id: str | None = None,
+    ) -> RunnableConfig:
+        """Write to a thread's state as if ``as_node`` had returned ``values``; return the new checkpoint's config.
+
+        The node does not run; its edges and routers decide what runs next. Nothing already stored changes: the update
+        is a new checkpoint, and at an older ``checkpoint_id`` a new branch.
+
+        Raises:
+            InvalidUpdateError: it cannot be told which node is meant, or the values do not fit.
+            CheckpointNotFoundError: the addressed checkpoint does not exist.
+
+        """
+        update = state_api.StateUpdate(values, as_node, task_id)
+        return await state_api.update_state(self.program, self._addressed(config), [[update]])
+
+    async def abulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> RunnableConfig:
+        """Apply updates superstep by superstep, each a checkpoint; return the last one's config."""
+        return await state_api.update_state(self.program, self._addressed(config), supersteps)
+
+    def _addressed(self, config: Mapping[str, Any]) -> CallConfig:
+        if self.program.saver is None:
+            msg = "No checkpointer set: compile the graph with a checkpointer to read or edit threads."
+            raise ValueError(msg)
+        parsed = parse_config(self.program.defaults, config)
+        require_thread(parsed)
+        return parsed
+
+    def __repr__(self) -> str:
+        return f"<CompiledStateGraph {self.name!r} nodes={[n for n in self.program.plan.nodes if n != '__start__']}>"
+
+
+def require_thread(config: CallConfig) -> None:
+    """Raise ConfigError unless the config names a thread."""
+    if config.thread_id is None:
+        msg = (
+            "The graph has a checkpointer, so the call must name a thread: "
+            "config={'configurable': {'thread_id': '...'}}."
+        )
+        raise ConfigError(msg)
+
+
+def coerce_context(schema: Any, context: Any) -> Any:
+    """Return the context as its schema's class, where a dict was given for one that builds instances."""
+    if schema is None or not isinstance(context, Mapping):
+        return context
+    kind = introspect(schema).kind
+    return schema(**context) if kind in ("dataclass", "pydantic", "struct") else context
+
+
+def _durability(durability: Durability | None, checkpoint_during: bool | None) -> Durability:
+    if checkpoint_during is not None:
+        if durability is not None:
+            msg = "Give durability or checkpoint_during, not both."
+            raise ConfigError(msg)
+        return "async" if checkpoint_during else "exit"
+    if durability is None:
+        return "async"
+    if durability not in DURABILITIES:
+        msg = f"durability must be one of {', '.join(DURABILITIES)}, got {durability!r}."
+        raise ConfigError(msg)
+    return durability
+
+
+def _strategy(strategy: MultitaskStrategy) -> MultitaskStrategy:
+    if strategy not in ("enqueue", "reject"):
+        msg = f"multitask_strategy must be 'enqueue' or 'reject', got {strategy!r}."
+        raise ConfigError(msg)
+    return strategy

@@ -1,0 +1,145 @@
+"""Reading and editing a thread: snapshots, history, updates."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from persistence.contracts.checkpoint import CheckpointTuple
+from runtime.engine.applying import apply, fold
+from runtime.engine.cells import Cells
+from runtime.engine.projecting import values_of, writes_view
+from runtime.engine.resuming import match, null_writes, waiting
+from runtime.engine.scheduling import due
+from runtime.engine.tasks import Moment, Task
+from runtime.run.editing import Editor
+from runtime.run.opening import missing_checkpoint
+from runtime.types.constants import PULL, RETURN, ROOT
+from runtime.types.config import checkpoint_config
+from runtime.types.snapshot import PregelTask, StateSnapshot, StateUpdate
+
+if TYPE_CHECKING:
+    from runtime.run.program import Program
+    from runtime.types.config import CallConfig, RunnableConfig
+
+__all__ = ["StateUpdate", "get_history", "get_state", "update_state"]
+
+
+async def get_state(program: Program, config: CallConfig, *, subgraphs: bool) -> StateSnapshot:
+    """Return one snapshot: the live view of a thread, or the record of an addressed checkpoint."""
+    del subgraphs
+    found: CheckpointTuple | None = await program.saver.aget_tuple({"configurable": _address(config)})
+    if found is None:
+        if config.checkpoint_id is not None:
+            raise missing_checkpoint(config.checkpoint_id, config.thread_id or "", config.checkpoint_ns)
+        return StateSnapshot({}, (), config.raw, None, None, None, (), ())
+    return snapshot(program, found, live=config.checkpoint_id is None)
+
+
+async def get_history(
+    program: Program,
+    config: CallConfig,
+    filter: Mapping[str, Any] | None,  # noqa: A002 - as in the public method
+    before: RunnableConfig | None,
+    limit: int | None,
+) -> AsyncIterator[StateSnapshot]:
+    """Yield records, newest first."""
+    if limit is not None and limit < 0:
+        msg = f"limit must be at least 0, got {limit}."
+        raise ValueError(msg)
+    found = program.saver.alist({"configurable": _address(config)}, filter=filter, before=before, limit=limit)
+    async for item in found:
+        yield snapshot(program, item, live=False)
+
+
+def _address(config: CallConfig) -> dict[str, Any]:
+    address: dict[str, Any] = {"thread_id": config.thread_id, "checkpoint_ns": config.checkpoint_ns}
+    if config.checkpoint_id is not None:
+        address["checkpoint_id"] = config.checkpoint_id
+    return address
+
+
+def snapshot(program: Program, found: CheckpointTuple, *, live: bool) -> StateSnapshot:
+    """Return the reader's view of a stored checkpoint.
+
+    ``live``: finished tasks' writes are applied, and only what is left to do is next. Otherwise the superstep as it
+    started, with what became of each task.
+    """
+    cells = Cells(program.plan, "")
+    checkpoint = found.checkpoint
+    cells.restore(checkpoint, None)
+    loose = null_writes(found.pending_writes)
+    if loose:
+        fold(cells, [loose], {}, bump=False)
+    address = found.config["configurable"]
+    ns = address.get("checkpoint_ns", "")
+    step = int(found.metadata.get("step", -2)) + 1
+    tasks = sorted(due(cells, Moment(checkpoint["id"], ns, step, 0)), key=_listed)
+    match(tasks, found.pending_writes)
+    shown = tuple(_task_view(cells, task, live=live) for task in tasks)
+    if live:
+        finished = [task for task in tasks if task.finished]
+        left = [task for task in tasks if not task.finished]
+        if finished and not _applied(cells, finished):
+            left = tasks
+    else:
+        left = tasks
+    parent = found.parent_config["configurable"] if found.parent_config else None
+    return StateSnapshot(
+        values=values_of(cells, program.plan.state),
+        next=tuple(task.name for task in left),
+        config=checkpoint_config(address["thread_id"], ns, checkpoint["id"]),
+        metadata=dict(found.metadata),
+        created_at=checkpoint["ts"],
+        parent_config=checkpoint_config(parent["thread_id"], ns, parent["checkpoint_id"]) if parent else None,
+        tasks=shown,
+        interrupts=tuple(question for task in shown for question in task.interrupts),
+    )
+
+
+def _listed(task: Task) -> tuple[int, int]:
+    """Sort Sends first, by index, then nodes in the order in which they were added."""
+    return (1, task.node.index) if task.path[0] == PULL else (0, task.send_index)
+
+
+def _applied(cells: Cells, finished: list[Task]) -> bool:
+    """Show finished tasks' writes in the values; if they cannot be folded, the thread stays readable without them."""
+    try:
+        apply(cells, finished)
+    except Exception:  # noqa: BLE001 - whatever a reducer raises; running the thread again reports it
+        return False
+    return True
+
+
+def _task_view(cells: Cells, task: Task, *, live: bool) -> PregelTask:
+    return PregelTask(
+        id=task.id,
+        name=task.name,
+        path=task.path,
+        error=task.error,
+        interrupts=waiting(task) if live else task.interrupts,
+        state=None,
+        result=_result(cells, task) if task.finished else None,
+    )
+
+
+def _result(cells: Cells, task: Task) -> Any:
+    writes = task.writes or []
+    for channel, value in writes:
+        if channel == RETURN:
+            return value
+    if cells.plan.bare:
+        return writes_view(cells, writes)
+    grouped: dict[str, list[Any]] = {}
+    for channel, value in writes:
+        if channel in cells.plan.state and channel != ROOT:
+            grouped.setdefault(channel, []).append(value)
+    return {key: values[0] if len(values) == 1 else {"$writes": values} for key, values in grouped.items()}
+
+
+async def update_state(
+    program: Program, config: CallConfig, supersteps: Sequence[Sequence[StateUpdate]]
+) -> RunnableConfig:
+    """Apply updates; see run/editing."""
+    return await Editor(program, config, os.urandom(6).hex()).apply(supersteps)

@@ -1,0 +1,309 @@
+"""The conductor: one run from input to result, superstep by superstep.
+
+open (load, decide, record the input) -> supersteps (plan, perform, fold, record) -> close (everything durable).
+Nothing is handed out before the checkpoint that covers it is durable.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from runtime.actors.outcomes import Cancelled, Completed, Escalated, Failed, Paused
+from runtime.actors.supervisor import Supervisor
+from runtime.engine.applying import apply, check
+from runtime.engine.cells import Cells
+from runtime.engine.projecting import values_of
+from runtime.engine.resuming import waiting
+from runtime.engine.scheduling import due
+from runtime.engine.tasks import Moment
+from runtime.errors import GraphDrained, GraphRecursionError, ParentCommand, create_error_message, ErrorCode
+from runtime.run.claiming import claimed
+from runtime.run.journal import Journal
+from runtime.run.opening import Opening
+from runtime.types.constants import ERROR, INTERRUPT, RESUME, START
+from runtime.types.ids import CheckpointIds
+
+if TYPE_CHECKING:
+    from runtime.actors.outcomes import Outcome
+    from runtime.engine.tasks import Task
+    from runtime.run.program import Call, Program
+
+IDS = CheckpointIds()
+"""Shared by the process, so that ids are ordered across its runs."""
+
+
+class Conductor:
+    """Runs a program once. The nodes' scopes read it (context.scope.RunView)."""
+
+    def __init__(self, program: Program, call: Call) -> None:
+        self.program = program
+        self.plan = program.plan
+        self.call = call
+        self.config = call.config
+        self.context = call.context
+        self.store = program.store
+        self.control = call.control
+        self.previous: Any = None
+        self.hub = call.hub
+        self.ns = call.config.checkpoint_ns
+        self.cells = Cells(program.plan, os.urandom(6).hex())
+        self.journal: Journal | None = None
+        if program.saver is not None:
+            self.journal = Journal(
+                program.saver, call.config.thread_id or "", self.ns, call.durability, call.config.stored, {}
+            )
+        self.step = -1
+        """The superstep about to run; the checkpoint it starts from has step - 1."""
+        self.stop = 0
+        self.checkpoint_id = ""
+        """The checkpoint that the current superstep starts from."""
+        self.interrupts: tuple[Any, ...] = ()
+        self.first_tasks: list[Task] | None = None
+        """Tasks of the first superstep of a resumed run, matched with what was stored of them."""
+        self.breakpoint_count = -1
+        """Version count at the last resume: a breakpoint fires only if something changed since."""
+        self._unfinished: list[Task] = []
+
+    # ---- the run -----------------------------------------------------------------------------------------------
+
+    async def run(self) -> Any:
+        """Run to the end, a pause or an error; everything is durable when this returns or raises."""
+        if self.journal is None:
+            await self._run()
+        else:
+            reject = self.call.multitask_strategy == "reject"
+            async with claimed(self.program.saver, self.journal.thread_id, reject=reject):
+                await self._run()
+        return self.output()
+
+    async def _run(self) -> None:
+        await Opening(self).open()
+        error: BaseException | None = None
+        try:
+            async with anyio.create_task_group() as nursery:
+                supervisor = Supervisor(self, nursery, self.config.max_concurrency)
+                try:
+                    await self._supersteps(supervisor)
+                except anyio.get_cancelled_exc_class():
+                    raise
+                except BaseException as raised:  # noqa: BLE001 - re-raised below, outside of the nursery's group
+                    error = raised
+                finally:
+                    supervisor.close()
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await self._close_quietly()
+            raise
+        if error is not None:
+            try:
+                await self._close()
+            except Exception as failure:  # noqa: BLE001 - the node's error is what the caller must see first
+                error.add_note(f"Saving the run failed as well: {failure!r}")
+            raise error
+        await self._close()
+
+    async def _close(self) -> None:
+        """Make everything durable; a cancel during it is delivered afterwards."""
+        if self.journal is not None:
+            with anyio.CancelScope(shield=True):
+                await self.journal.close(self.cells)
+
+    async def _close_quietly(self) -> None:
+        try:
+            await self._close()
+        except Exception:  # noqa: BLE001, S110 - the cancellation under way tells the caller that the run is incomplete
+            pass
+
+    async def _supersteps(self, supervisor: Supervisor) -> None:
+        while True:
+            tasks = self._plan_step()
+            if not tasks:
+                return
+            if self.step >= self.stop and tasks[0].name != START:
+                raise GraphRecursionError(
+                    create_error_message(
+                        message=f"Recursion limit of {self.config.recursion_limit} reached without hitting a stop "
+                        f"condition in graph {self.plan.name!r} (next: {', '.join(task.name for task in tasks)}). The "
+                        "state is saved; resume with None, or raise config['recursion_limit'].",
+                        error_code=ErrorCode.GRAPH_RECURSION_LIMIT,
+                    )
+                )
+            if self._breaks(self.call.interrupt_before, tasks):
+                await self._announce_break()
+                return
+            if self.control is not None and self.control.drain_requested:
+                raise GraphDrained(self.control.drain_reason)
+            if self.hub is not None:
+                await self.hub.tasks_started(self, tasks)
+            if not await self._superstep(supervisor, tasks):
+                return
+            if self._breaks(self.call.interrupt_after, tasks):
+                await self._announce_break()
+                return
+
+    def _plan_step(self) -> list[Task]:
+        if self.first_tasks is not None:
+            tasks, self.first_tasks = self.first_tasks, None
+            return tasks
+        return due(self.cells, Moment(self.checkpoint_id, self.ns, self.step, self.stop))
+
+    def _breaks(self, names: frozenset[str] | None, tasks: list[Task]) -> bool:
+        if names is not None and not names:
+            return False
+        hit = [task for task in tasks if task.name != START and (names is None or task.name in names)]
+        return bool(hit) and self.cells.count > self.breakpoint_count
+
+    async def _announce_break(self) -> None:
+        if self.hub is not None:
+            await self.hub.paused(self, ())
+
+    # ---- one superstep -----------------------------------------------------------------------------------------
+
+    async def _superstep(self, supervisor: Supervisor, tasks: list[Task]) -> bool:
+        """Perform, fold, record. Return whether the run goes on."""
+        self._finished: list[Task] = []
+        self._failures: list[tuple[Task, Failed]] = []
+        self._command: tuple[Task, Any] | None = None
+        work = []
+        for task in tasks:
+            if task.finished:
+                self._finished.append(task)
+                if self.hub is not None:
+                    await self.hub.task_finished(self, task, cached=True)
+            elif task.interrupts and task.error is None and self._held_back(task):
+                continue
+            else:
+                work.append(task)
+        self._width = len(tasks)
+        if work:
+            await self._perform(supervisor, work)
+        if self._failures:
+            raise self._failure()
+        if self._command is not None:
+            raise ParentCommand(self._command[1])
+        asked = tuple(question for task in tasks for question in waiting(task))
+        if asked:
+            self.interrupts = asked
+            if self.journal is not None:
+                await self.journal.flush()
+            if self.hub is not None:
+                await self.hub.paused(self, asked)
+            return False
+        await self._advance(tasks)
+        return True
+
+    def _held_back(self, task: Task) -> bool:
+        """Tell whether a waiting task stays as it is: the caller answered others."""
+        return self.answering and bool(waiting(task))
+
+    answering = False
+    """Whether this run was given answers; then only answered nodes run again."""
+
+    async def _perform(self, supervisor: Supervisor, work: list[Task]) -> None:
+        timeout = self.program.step_timeout
+        if timeout is None:
+            await supervisor.perform(work, self._report)
+            return
+        with anyio.move_on_after(timeout) as scope:
+            await supervisor.perform(work, self._report)
+        if scope.cancelled_caught:
+            names = ", ".join(task.name for task in work if not task.finished)
+            msg = f"Superstep {self.step} took longer than step_timeout ({timeout:g} s); unfinished: {names}."
+            raise TimeoutError(msg)
+
+    async def _report(self, task: Task, outcome: Outcome, left: int) -> None:
+        """Record one outcome as it comes. What finished is sent at once, unless its superstep ends right here."""
+        if isinstance(outcome, Completed):
+            if self.journal is not None:
+                if self._width > 1:
+                    try:
+                        check(self.cells, self._finished, task)
+                    except Exception as error:  # noqa: BLE001 - the node's writes are at fault
+                        task.writes = None
+                        await self._failed(task, Failed(error))
+                        return
+                self.journal.hold(self.checkpoint_id, task.id, task.path_text, task.stored_writes())
+                if left:
+                    await self.journal.flush()
+            self._finished.append(task)
+            if self.hub is not None:
+                await self.hub.task_finished(self, task)
+        elif isinstance(outcome, Paused):
+            task.interrupts = outcome.interrupts
+            if self.journal is not None:
+                writes: list[tuple[str, Any]] = [(INTERRUPT, list(outcome.interrupts))]
+                if task.answers:
+                    writes.append((RESUME, list(task.answers)))
+                self.journal.hold(self.checkpoint_id, task.id, task.path_text, writes)
+                await self.journal.flush()
+            if self.hub is not None:
+                await self.hub.task_paused(self, task)
+        elif isinstance(outcome, Failed):
+            await self._failed(task, outcome)
+        elif isinstance(outcome, Cancelled):
+            await self._record_error(task, "CancelledError()")
+        elif isinstance(outcome, Escalated):
+            self._command = (task, outcome.command)
+
+    async def _failed(self, task: Task, outcome: Failed) -> None:
+        self._failures.append((task, outcome))
+        await self._record_error(task, repr(outcome.error))
+        if self.hub is not None:
+            await self.hub.task_failed(self, task, outcome.error)
+
+    async def _record_error(self, task: Task, text: str) -> None:
+        if self.journal is not None:
+            self.journal.hold(self.checkpoint_id, task.id, task.path_text, [(ERROR, text)])
+            await self.journal.flush()
+
+    def _failure(self) -> BaseException:
+        """Return the first failure, with where it happened and what else failed."""
+        task, outcome = self._failures[0]
+        error = outcome.error
+        error.add_note(
+            f"During task with name {task.name!r} and id {task.id!r} "
+            f"(step {self.step}, attempt {outcome.attempts})"
+        )
+        for other, also in self._failures[1:]:
+            error.add_note(f"Also failed in this superstep: node {other.name!r} (id {other.id!r}): {also.error!r}")
+        return error
+
+    async def _advance(self, tasks: list[Task]) -> None:
+        """Fold what the tasks wrote, and record the checkpoint that results."""
+        before = self.checkpoint_id
+        apply(self.cells, tasks)
+        await self.record("loop", before)
+        if self.hub is not None:
+            await self.hub.values(self)
+
+    async def record(self, source: str, parent: str | None) -> None:
+        """Give the cells their checkpoint, at the current step, and move on to the next step."""
+        step = self.step
+        self.step = step + 1
+        if self.journal is None:
+            return
+        self.checkpoint_id = IDS.mint(step, parent)
+        await self.journal.checkpoint(self.cells, self.checkpoint_id, parent, source, step)
+        if source == "loop":
+            await self.journal.settle()
+        if self.hub is not None:
+            await self.hub.checkpoint(self, source, step, parent)
+
+    # ---- what others see ---------------------------------------------------------------------------------------
+
+    def write_custom(self, task: Task, item: Any) -> None:
+        """Put an item on the ``custom`` stream."""
+        if self.hub is not None:
+            self.hub.custom(self, task, item)
+
+    def output(self) -> Any:
+        """Return what the run returns: the output keys, and the pending questions."""
+        keys = self.call.output_keys or self.plan.output_keys
+        values = values_of(self.cells, keys)
+        if not self.interrupts:
+            return values
+        pending = {INTERRUPT: list(self.interrupts)}
+        return {**values, **pending} if isinstance(values, dict) else pending

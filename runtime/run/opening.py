@@ -1,0 +1,205 @@
+"""How a run begins: fresh, with new input, resumed, answered, replayed or forked.
+
+Decides from what is stored and what was given, checks everything that can be checked, and only then records anything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from runtime.engine.applying import fold
+from runtime.engine.resuming import answer, match, null_writes
+from runtime.engine.scheduling import due
+from runtime.engine.tasks import Moment, Task
+from runtime.engine.writing import command_writes, input_writes
+from runtime.errors import CheckpointNotFoundError, EmptyInputError, InvalidUpdateError
+from runtime.types.command import Command
+from runtime.types.constants import INPUT, NULL_TASK_ID, RESUME, START
+
+if TYPE_CHECKING:
+    from persistence.contracts.checkpoint import CheckpointTuple
+    from runtime.run.conductor import Conductor
+
+
+class Opening:
+    """Opens one run."""
+
+    def __init__(self, run: Conductor) -> None:
+        self.run = run
+        self.given = run.call.input
+        self.saved: CheckpointTuple | None = None
+
+    async def open(self) -> None:
+        """Load, decide, and record what the decision asks for."""
+        await self._load()
+        given = self.given
+        if isinstance(given, Command):
+            self._check_command(given)
+        if self.saved is None:
+            await self._open_fresh()
+        elif given is None or isinstance(given, Command) or self._repeated_request():
+            await self._continue()
+        else:
+            await self._new_input(given)
+
+    # ---- loading -----------------------------------------------------------------------------------------------
+
+    async def _load(self) -> None:
+        run = self.run
+        if run.journal is None:
+            run.step = -1
+            return
+        wanted = run.config.checkpoint_id
+        self.saved = await run.journal.load(wanted)
+        if self.saved is None:
+            if wanted is not None:
+                raise missing_checkpoint(wanted, run.journal.thread_id, run.ns)
+            return
+        checkpoint = self.saved.checkpoint
+        run.checkpoint_id = checkpoint["id"]
+        run.step = int(self.saved.metadata.get("step", -2)) + 1
+        run.journal.start(checkpoint["id"])
+        run.cells.restore(checkpoint, self.saved.lineage)
+        run.journal.remember(run.cells)
+        loose = null_writes(self.saved.pending_writes)
+        if loose:
+            fold(run.cells, [loose], {}, bump=False)
+
+    def _repeated_request(self) -> bool:
+        """Tell whether this is the request that made the checkpoint, sent again: it continues then."""
+        mine = self.run.config.stored.get("run_id")
+        assert self.saved is not None  # noqa: S101 - asked only of a thread that has one
+        return mine is not None and self.saved.metadata.get("run_id") == mine
+
+    async def _superseded(self) -> bool:
+        """Tell whether the thread has moved on from the addressed checkpoint."""
+        run = self.run
+        if run.journal is None or run.config.checkpoint_id is None:
+            return False
+        head = await run.journal.load(None)
+        return head is not None and head.checkpoint["id"] != run.checkpoint_id
+
+    # ---- the ways to begin -------------------------------------------------------------------------------------
+
+    async def _open_fresh(self) -> None:
+        run, given = self.run, self.given
+        run.step = -1
+        if given is None:
+            where = f"thread {run.config.thread_id!r}" if run.journal is not None else "a graph without checkpointer"
+            msg = f"Received no input for __start__: nothing is saved for {where}, so there is nothing to continue."
+            raise EmptyInputError(msg)
+        if isinstance(given, Command):
+            if given.update is None and not given.goto:
+                msg = "Received a Command with neither update nor goto on a thread that has nothing to resume."
+                raise EmptyInputError(msg)
+            if given.goto:
+                fold(run.cells, [command_writes(run.plan, INPUT, given)], {}, bump=False)
+                await run.record("input", None)
+                run.stop = run.step + run.config.recursion_limit
+                return
+            given = given.update
+        await self._start_with(given, None)
+
+    async def _new_input(self, given: Any) -> None:
+        """Start over on a thread that has state: unfinished tasks are discarded, the state stays."""
+        run = self.run
+        input_writes(run.plan, given)
+        discarded = due(run.cells, Moment(run.checkpoint_id, run.ns, run.step, 0))
+        if discarded:
+            fold(run.cells, (), {task.name: task.triggers for task in discarded if task.triggers}, bump=True)
+        await self._start_with(given, run.checkpoint_id)
+
+    async def _start_with(self, given: Any, parent: str | None) -> None:
+        run = self.run
+        input_writes(run.plan, given)
+        fold(run.cells, [[(START, given)]], {}, bump=False)
+        await run.record("input", parent)
+        run.stop = run.step + 1 + run.config.recursion_limit
+
+    async def _continue(self) -> None:
+        run, given = self.run, self.given
+        assert self.saved is not None  # noqa: S101 - a thread without checkpoints is opened fresh
+        addressed = run.config.checkpoint_id is not None
+        pending = list(self.saved.pending_writes or ())
+        if isinstance(given, Command) and (given.update is not None or given.goto):
+            await self._apply_command(given, pending)
+        replaying = addressed and not isinstance(given, Command)
+        tasks = self._tasks()
+        answered: list[Task] = []
+        if not replaying:
+            match(tasks, pending)
+            if isinstance(given, Command) and given.resume is not None:
+                answered = answer(tasks, given.resume)
+                run.answering = True
+        superseded = addressed and await self._superseded()
+        if addressed and tasks and (superseded or (replaying and not self._is_fresh_fork())):
+            tasks = await self._fork(tasks)
+        run.stop = run.step + run.config.recursion_limit
+        if run.journal is not None:
+            for task in answered:
+                mine = next(new for new in tasks if new.path == task.path)
+                run.journal.hold(run.checkpoint_id, mine.id, mine.path_text, [(RESUME, list(mine.answers))])
+            await run.journal.flush()
+            await run.journal.settle()
+        for task in tasks:
+            task.moment.stop = run.stop
+        run.first_tasks = tasks
+        run.breakpoint_count = run.cells.count
+        if run.hub is not None:
+            await run.hub.resumed(run)
+
+    def _tasks(self) -> list[Task]:
+        run = self.run
+        return due(run.cells, Moment(run.checkpoint_id, run.ns, run.step, 0))
+
+    def _is_fresh_fork(self) -> bool:
+        """Tell whether the addressed checkpoint was made to be run from (update or fork)."""
+        assert self.saved is not None  # noqa: S101 - see _continue
+        return self.saved.metadata.get("source") in ("update", "fork")
+
+    async def _fork(self, tasks: list[Task]) -> list[Task]:
+        """Branch off the addressed checkpoint: same values, a new id, so that its old branch stays as it was."""
+        run = self.run
+        parent = run.checkpoint_id
+        await run.record("fork", parent)
+        forked = self._tasks()
+        by_path = {task.path: task for task in tasks}
+        for task in forked:
+            old = by_path.get(task.path)
+            if old is None:
+                continue
+            task.writes, task.answers = old.writes, old.answers
+            if run.journal is not None and task.finished:
+                run.journal.hold(run.checkpoint_id, task.id, task.path_text, task.stored_writes())
+        return forked
+
+    async def _apply_command(self, command: Command[Any], pending: list[tuple[str, str, Any]]) -> None:
+        """Apply a Command's update and goto to the head; they belong to no task."""
+        run = self.run
+        writes = command_writes(run.plan, INPUT, command)
+        fold(run.cells, [writes], {}, bump=False)
+        if run.journal is not None:
+            run.journal.hold(run.checkpoint_id, NULL_TASK_ID, "", writes)
+            await run.journal.flush()
+        pending.extend((NULL_TASK_ID, channel, value) for channel, value in writes)
+
+    # ---- checks ------------------------------------------------------------------------------------------------
+
+    def _check_command(self, command: Command[Any]) -> None:
+        run = self.run
+        if command.graph is not None:
+            msg = "There is no parent graph: a Command given as input cannot address one."
+            raise InvalidUpdateError(msg)
+        if command.resume is not None and run.journal is None:
+            msg = "Cannot use Command(resume=...) without checkpointer: nothing was saved that could be resumed."
+            raise RuntimeError(msg)
+        if command.resume is None and command.update is None and not command.goto:
+            msg = "Received empty Command input: give it update, goto or resume."
+            raise EmptyInputError(msg)
+
+
+def missing_checkpoint(checkpoint_id: str, thread_id: str, ns: str) -> CheckpointNotFoundError:
+    """Return the error for an id that the thread does not have."""
+    where = f"thread {thread_id!r}" + (f", namespace {ns!r}" if ns else "")
+    msg = f"There is no checkpoint {checkpoint_id!r} on {where}. List the known ones with aget_state_history."
+    return CheckpointNotFoundError(msg)
