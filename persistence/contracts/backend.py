@@ -7,8 +7,8 @@ writes. Requests carry plain bind tuples in the column order of the four tables 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -102,8 +102,8 @@ class Query(msgspec.Struct, frozen=True):
     """Only ids smaller than this one."""
     after: CheckpointKey | None = None
     """Where the page before this one ended."""
-    filter: Mapping[str, Any] | None = None
-    """JSON values that the metadata must hold under these keys."""
+    filter: str | None = None
+    """A JSON object: the values that the metadata must hold under its keys."""
     limit: int = 1
 
 

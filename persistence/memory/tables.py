@@ -20,9 +20,8 @@ from persistence.contracts.backend import (
     Rows,
     WriteRow,
 )
-from persistence.writer import plain_json
 from persistence.writer.decoding import blobs_of, pending_order, unreferenced
-from persistence.writer.filtering import matches
+from persistence.writer.filtering import metadata_matches, metadata_run_id
 
 Blob = tuple[str, bytes]
 
@@ -91,7 +90,7 @@ class Tables:
         for row in self._newest_first(query):
             if len(found) == query.limit:
                 break
-            if query.filter is None or matches(row[6], query.filter):
+            if query.filter is None or metadata_matches(row[6], query.filter):
                 found.append(row)
         return self._gather(found)
 
@@ -140,7 +139,7 @@ class Tables:
         runs = frozenset(request.run_ids)
         for spaces in self.threads.values():
             for space in spaces.values():
-                kept = {row[2] for row in space.checkpoints.values() if _run_of(row) not in runs}
+                kept = {row[2] for row in space.checkpoints.values() if metadata_run_id(row[6]) not in runs}
                 if len(kept) < len(space.ids):
                     space.keep(kept)
 
@@ -193,7 +192,3 @@ def _descending(thread_id: str, ns: str, space: Space, query: Query) -> Iterator
 def _list_order(row: CheckpointRow) -> tuple[str, str, str]:
     return row[2], row[0], row[1]
 
-
-def _run_of(row: CheckpointRow) -> object:
-    metadata = plain_json.decode(row[6])
-    return metadata.get("run_id") if isinstance(metadata, dict) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -10,23 +11,40 @@ import msgspec
 from persistence.writer import plain_json
 
 
-def normal_filter(wanted: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return the filter as JSON values, None if it asks nothing. Raises SerializationError for other values."""
+def normal_filter(wanted: Mapping[str, Any] | None) -> str | None:
+    """Return the filter as JSON text, None if it asks nothing. Raises SerializationError for other values."""
     if not wanted:
         return None
     plain_json.check(wanted, "filter")
-    return dict(wanted)
+    return plain_json.dump(wanted, "filter")
 
 
-def matches(metadata: str, wanted: Mapping[str, Any]) -> bool:
+def metadata_matches(metadata: str, wanted: str) -> bool:
     """Whether stored metadata holds the wanted values; a key it lacks matches nothing, not even None.
 
     Metadata that does not parse counts as a match: its reader then gets the error, instead of a history with a hole.
     """
-    try:
-        stored = plain_json.decode(metadata)
-    except msgspec.DecodeError:
+    stored = _parsed(metadata)
+    if stored is None:
         return True
-    return isinstance(stored, dict) and all(
-        key in stored and plain_json.same(stored[key], value) for key, value in wanted.items()
-    )
+    return all(key in stored and plain_json.same(stored[key], value) for key, value in _wanted(wanted).items())
+
+
+def metadata_run_id(metadata: str) -> str | None:
+    """Return the run that stored metadata names."""
+    stored = _parsed(metadata)
+    run_id = None if stored is None else stored.get("run_id")
+    return run_id if isinstance(run_id, str) else None
+
+
+def _parsed(text: str) -> dict[str, Any] | None:
+    try:
+        value = plain_json.decode(text)
+    except msgspec.DecodeError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+@lru_cache(maxsize=16)
+def _wanted(text: str) -> dict[str, Any]:
+    return dict(plain_json.decode(text))

@@ -13,10 +13,12 @@ class Receipt:
     It makes its event when somebody waits, and only then: most receipts are looked at after they are done.
     """
 
-    __slots__ = ("_event", "confirmed", "done", "error", "request", "sequence")
+    __slots__ = ("_event", "confirmed", "done", "error", "request", "sequence", "size")
 
     def __init__(self, request: Request) -> None:
-        self.request: Request | None = request
+        self.request = request
+        """What to commit; gone once settled, so that a kept receipt does not keep the bytes."""
+        self.size = request.size
         self.sequence = 0
         self.confirmed = True
         """False between the moment a waiting sender is given room and the moment it takes it."""
@@ -26,18 +28,22 @@ class Receipt:
 
     async def wait(self) -> None:
         """Return once the request is durable. Raises the error that kept it from being so."""
+        await self.settled()
+        if self.error is not None:
+            raise self.error
+
+    async def settled(self) -> None:
+        """Return once the request is durable or has failed."""
         if not self.done:
             if self._event is None:
                 self._event = anyio.Event()
             await self._event.wait()
-        if self.error is not None:
-            raise self.error
 
     def settle(self, error: BaseException | None = None) -> None:
         """Mark the request durable, or failed; the bytes it held are let go."""
         self.error = error
         self.done = True
-        self.request = None
+        del self.request
         if self._event is not None:
             self._event.set()
 

@@ -1,0 +1,149 @@
+"""The SQLite backend: a connection that writes, a connection that reads, and the bridge where the loop is trio's."""
+
+from __future__ import annotations
+
+import sqlite3
+import warnings
+import weakref
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import anyio
+
+from persistence.contracts.backend import Page, Query, Request
+from persistence.errors import BackendOpenError, PersistenceClosedError
+from persistence.sqlite import opening, reading, writing
+from persistence.sqlite.connection import Connection
+from persistence.sqlite.faults import described, read_fault, write_fault
+from persistence.sqlite.opening import OLDEST_SQLITE, Synchronous
+from persistence.writer.batching import segments
+from persistence.writer.bridge import BRIDGE, on_trio
+
+T = TypeVar("T")
+
+
+class SqliteBackend:
+    """One database file.
+
+    Reads have a connection of their own, so that a slow one does not hold up commits; a database in memory exists in
+    one connection only, which then does both.
+    """
+
+    def __init__(self, path: str, *, synchronous: Synchronous, busy_timeout: float) -> None:
+        """Describe a database; nothing is opened yet."""
+        self._path = path
+        self._synchronous: Synchronous = synchronous
+        self._patience = busy_timeout
+        self._writer: Connection | None = None
+        self._reader: Connection | None = None
+        self._bridged = False
+        self._finalizer: weakref.finalize[..., SqliteBackend] | None = None
+
+    async def open(self) -> None:
+        """Open the file and bring its tables up to date.
+
+        Raises:
+            BackendOpenError: It cannot be opened or is not ours; it was not changed.
+        """
+        if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+            message = f"SQLite {'.'.join(map(str, OLDEST_SQLITE))} or newer is needed, this is {sqlite3.sqlite_version}."
+            raise BackendOpenError(message)
+        if on_trio():
+            BRIDGE.acquire()
+            self._bridged = True
+        # Shielded, because half an opening cannot be closed: it takes no longer than the patience for locks.
+        with anyio.CancelScope(shield=True):
+            await self._cross(self._connect)
+        # Also runs when the interpreter exits, which __del__ may not.
+        self._finalizer = weakref.finalize(self, _forgotten, repr(self))
+
+    async def close(self) -> None:
+        """Close both connections and wait for their threads; safe to call again."""
+        if self._finalizer is not None:
+            self._finalizer.detach()
+        await self._cross(self._disconnect)
+        if self._bridged:
+            self._bridged = False
+            BRIDGE.release()
+
+    async def setup(self) -> None:
+        """Bring the tables up to date."""
+        await self._write(partial(opening.migrate, path=self._path))
+
+    async def commit(self, batch: Sequence[Request]) -> None:
+        """Apply the requests in one transaction, in one hop to the connection's thread."""
+        await self._write(partial(writing.commit, segments=segments(batch)))
+
+    async def load(self, thread_id: str, checkpoint_ns: str, checkpoint_id: str | None) -> Page:
+        """Return the addressed checkpoint, or the newest one."""
+        return await self._read(
+            partial(reading.load, thread_id=thread_id, checkpoint_ns=checkpoint_ns, checkpoint_id=checkpoint_id)
+        )
+
+    async def page(self, query: Query) -> Page:
+        """Return a page of matching checkpoints."""
+        return await self._read(partial(reading.page, query=query))
+
+    async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        if self._writer is None:
+            raise self._closed()
+        try:
+            return await self._cross(self._writer.run, work)
+        except sqlite3.Error as error:
+            raise write_fault(error, self._path) from error
+
+    async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        reader = self._reader or self._writer
+        if reader is None:
+            raise self._closed()
+        try:
+            return await self._cross(reader.run, work)
+        except sqlite3.Error as error:
+            raise read_fault(error, self._path) from error
+
+    async def _cross(self, function: Callable[..., Coroutine[Any, Any, T]], *args: object) -> T:
+        """Run an asyncio coroutine: here on asyncio, over the bridge on trio."""
+        return await (BRIDGE.call(function, *args) if self._bridged else function(*args))
+
+    async def _connect(self) -> None:
+        try:
+            self._writer = await Connection.open(self._path, self._patience)
+            in_memory = await self._writer.run(
+                partial(
+                    opening.prepare_writer,
+                    path=self._path,
+                    synchronous=self._synchronous,
+                    patience=self._patience,
+                )
+            )
+            if not in_memory:
+                self._reader = await Connection.open(self._path, self._patience)
+                await self._reader.run(opening.prepare_reader)
+        except sqlite3.Error as error:
+            message = f"{self._path} cannot be opened: {described(error)}"
+            raise BackendOpenError(message) from error
+
+    async def _disconnect(self) -> None:
+        # The reader first: the last connection to close folds the write-ahead log into the file.
+        if self._reader is not None:
+            await self._reader.close()
+            self._reader = None
+        if self._writer is not None:
+            await self._writer.close()
+            self._writer = None
+
+    def _closed(self) -> PersistenceClosedError:
+        return PersistenceClosedError(f"{self!r} is not open.")
+
+    def __repr__(self) -> str:
+        """Name the file."""
+        return f"<SqliteBackend {self._path}>"
+
+
+def _forgotten(what: str) -> None:
+    warnings.warn(
+        f"{what} was not closed: leave its saver's 'async with'. What was committed is safe.",
+        ResourceWarning,
+        stacklevel=2,
+    )

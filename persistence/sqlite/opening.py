@@ -1,0 +1,165 @@
+"""Opening a database: look first, touch later.
+
+Every check that can refuse a file runs before anything is written, so a refused file keeps every byte. Functions here
+run in the connection's thread.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from typing import Final, Literal, TypeVar
+
+from persistence.errors import BackendOpenError, SchemaVersionError
+from persistence.sqlite.faults import described, primary_code
+from persistence.sqlite.statements import MIGRATIONS, QUERIES
+from persistence.writer.filtering import metadata_matches, metadata_run_id
+
+Synchronous = Literal["NORMAL", "FULL", "EXTRA"]
+T = TypeVar("T")
+
+OLDEST_SQLITE: Final = (3, 37, 0)
+"""The first with STRICT tables."""
+
+_LEVELS: Final = {"NORMAL": 1, "FULL": 2, "EXTRA": 3}
+
+TABLES: Final = {
+    "checkpoints": (
+        ("thread_id", 1),
+        ("checkpoint_ns", 2),
+        ("checkpoint_id", 3),
+        ("parent_checkpoint_id", 0),
+        ("type", 0),
+        ("checkpoint", 0),
+        ("metadata", 0),
+    ),
+    "checkpoint_writes": (
+        ("thread_id", 1),
+        ("checkpoint_ns", 2),
+        ("checkpoint_id", 3),
+        ("task_id", 4),
+        ("idx", 5),
+        ("channel", 0),
+        ("type", 0),
+        ("blob", 0),
+        ("task_path", 0),
+    ),
+    "checkpoint_blobs": (
+        ("thread_id", 1),
+        ("checkpoint_ns", 2),
+        ("channel", 3),
+        ("version", 4),
+        ("type", 0),
+        ("blob", 0),
+    ),
+    "checkpoint_migrations": (("v", 1),),
+}
+"""Columns of each table, with their place in the primary key."""
+
+
+def prepare_writer(connection: sqlite3.Connection, path: str, synchronous: Synchronous, patience: float) -> bool:
+    """Check the database, switch it to WAL and bring its tables up to date; return whether it lives in memory only.
+
+    Raises:
+        BackendOpenError: It is no database, damaged, another program's, or cannot be written. It was not changed.
+        SchemaVersionError: A newer version of this library wrote it. It was not changed.
+    """
+    try:
+        _check_schema(connection, path)
+        in_memory = not connection.execute("PRAGMA database_list").fetchone()[2]
+        _patiently(lambda: _switch_to_wal(connection, path, in_memory=in_memory), patience)
+        connection.execute(f"PRAGMA synchronous = {_LEVELS[synchronous]}")
+        migrate(connection, path)
+    except sqlite3.Error as error:
+        message = f"{path} cannot be opened: {described(error)}"
+        raise BackendOpenError(message) from error
+    _add_functions(connection)
+    return in_memory
+
+
+def prepare_reader(connection: sqlite3.Connection) -> None:
+    """Make a connection that cannot write."""
+    connection.execute("PRAGMA query_only = ON")
+    _add_functions(connection)
+
+
+def migrate(connection: sqlite3.Connection, path: str) -> None:
+    """Apply the migrations that the database has not seen, all or none; safe with several processes at once."""
+    # IMMEDIATE: the lock is taken before looking, so nobody else migrates between the look and the change. It is taken
+    # even if nothing is to do, to learn here, not at the first save, that the file cannot be written.
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        seen = _check_schema(connection, path)
+        for number, statements in MIGRATIONS.items():
+            if number not in seen:
+                for statement in statements:
+                    connection.execute(statement)
+                connection.execute(QUERIES["note_migration"], (number,))
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _check_schema(connection: sqlite3.Connection, path: str) -> frozenset[int]:
+    """Return the migrations the database has seen; refuse what is not ours or newer than this library."""
+    present = {
+        name
+        for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')")
+        if name in TABLES
+    }
+    if not present:
+        return frozenset()
+    wrong = [name for name, columns in TABLES.items() if name not in present or _columns(connection, name) != columns]
+    if "checkpoint_migrations" in present and "checkpoint_migrations" not in wrong:
+        seen = frozenset(number for (number,) in connection.execute(QUERIES["applied_migrations"]))
+        newest = max(seen, default=0)
+        if newest > max(MIGRATIONS):
+            message = (
+                f"{path} was written by a newer version of this library (migration {newest}, this one knows "
+                f"{max(MIGRATIONS)}): upgrade to open it. It was not changed."
+            )
+            raise SchemaVersionError(message)
+    else:
+        seen = frozenset()
+    if wrong:
+        message = (
+            f"{path} belongs to another program: {', '.join(sorted(present))} exist, but {', '.join(sorted(wrong))} "
+            "are not as this library makes them. Use another file. It was not changed."
+        )
+        raise BackendOpenError(message)
+    return seen
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> Sequence[tuple[str, int]]:
+    rows = connection.execute("SELECT name, pk FROM pragma_table_info(?)", (table,))
+    return tuple((name, place) for name, place in rows)
+
+
+def _switch_to_wal(connection: sqlite3.Connection, path: str, *, in_memory: bool) -> None:
+    # The pragma reports failure by answering with the old mode, not by an error.
+    mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+    if mode != ("memory" if in_memory else "wal"):
+        message = (
+            f"{path} cannot be switched to write-ahead logging, it stays in {mode!r} mode: "
+            "put it on a local disk that SQLite can lock and map."
+        )
+        raise BackendOpenError(message)
+
+
+def _patiently(action: Callable[[], T], patience: float) -> T:
+    """Retry while another process has the file locked: SQLite's own busy handler is not asked for a mode switch."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            return action()
+        except sqlite3.OperationalError as error:
+            if primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(0.005)
+
+
+def _add_functions(connection: sqlite3.Connection) -> None:
+    connection.create_function("metadata_matches", 2, metadata_matches, deterministic=True)
+    connection.create_function("metadata_run_id", 1, metadata_run_id, deterministic=True)

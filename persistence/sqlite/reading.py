@@ -1,0 +1,90 @@
+"""Reads: what runs in the reading connection's thread. Two queries a page, however long the history is."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from persistence.contracts.backend import BlobKey, CheckpointRow, Page, Query, WriteRow
+from persistence.sqlite.rows import checkpoint_rows
+from persistence.sqlite.statements import QUERIES
+from persistence.writer.decoding import blobs_of, group_writes
+
+_json = msgspec.json.Encoder().encode
+
+
+def load(connection: sqlite3.Connection, thread_id: str, checkpoint_ns: str, checkpoint_id: str | None) -> Page:
+    """Return one checkpoint with its rows: the addressed or the newest."""
+    if checkpoint_id is None:
+        sql, key = QUERIES["newest_checkpoint"], [thread_id, checkpoint_ns]
+    else:
+        sql, key = QUERIES["one_checkpoint"], [thread_id, checkpoint_ns, checkpoint_id]
+    return _snapshot(connection, lambda: checkpoint_rows(connection.execute(sql, key)))
+
+
+def page(connection: sqlite3.Connection, query: Query) -> Page:
+    """Return a page of checkpoints with their rows."""
+    conditions = " AND ".join(_conditions(query)) or "TRUE"
+    sql = QUERIES["page_of_checkpoints"].format(conditions=conditions)
+    after_thread, after_ns, after_id = query.after or (None, None, None)
+    values = {
+        "thread_id": query.thread_id,
+        "checkpoint_ns": query.checkpoint_ns,
+        "checkpoint_id": query.checkpoint_id,
+        "before": query.before,
+        "after_thread": after_thread,
+        "after_ns": after_ns,
+        "after_id": after_id,
+        "filter": query.filter,
+        "limit": query.limit,
+    }
+    return _snapshot(connection, lambda: checkpoint_rows(connection.execute(sql, values)))
+
+
+def _conditions(query: Query) -> list[str]:
+    found: list[str] = []
+    if query.thread_id is not None:
+        found.append("thread_id = :thread_id")
+    if query.checkpoint_ns is not None:
+        found.append("checkpoint_ns = :checkpoint_ns")
+    if query.checkpoint_id is not None:
+        found.append("checkpoint_id = :checkpoint_id")
+    if query.before is not None:
+        found.append("checkpoint_id < :before")
+    if query.after is not None:
+        # The first condition is the one an index can use.
+        found.append("checkpoint_id <= :after_id")
+        found.append("(checkpoint_id, thread_id, checkpoint_ns) < (:after_id, :after_thread, :after_ns)")
+    if query.filter is not None:
+        found.append("metadata_matches(metadata, :filter)")
+    return found
+
+
+def _snapshot(connection: sqlite3.Connection, find: Callable[[], list[CheckpointRow]]) -> Page:
+    """Read checkpoints and then their rows from one state of the database.
+
+    Without the transaction a deletion in between would look like lost rows.
+    """
+    connection.execute("BEGIN")
+    try:
+        rows = find()
+        return _with_rows(connection, rows) if rows else Page((), {}, {})
+    finally:
+        connection.execute("ROLLBACK")
+
+
+def _with_rows(connection: sqlite3.Connection, rows: Sequence[CheckpointRow]) -> Page:
+    wanted = {(*row[:2], *blob): None for row in rows for blob in blobs_of(row) or ()}
+    keys = {"checkpoints": _json([row[:3] for row in rows]).decode(), "blobs": _json(list(wanted)).decode()}
+    writes: list[WriteRow] = []
+    blobs: dict[BlobKey, tuple[str, bytes]] = {}
+    found: list[tuple[Any, ...]] = connection.execute(QUERIES["rows_of_checkpoints"], keys).fetchall()
+    for row in found:
+        if row[8] is None:
+            blobs[row[0], row[1], row[2], row[3]] = row[6], row[7]
+        else:
+            writes.append(row)  # type: ignore[arg-type]
+    return Page(rows, group_writes(writes), blobs)

@@ -1,0 +1,100 @@
+"""Transactions: what runs in the writing connection's thread, from BEGIN to COMMIT."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from persistence.contracts.backend import CopyThread, DeleteRuns, DeleteThread, Prune
+from persistence.sqlite.rows import checkpoint_rows
+from persistence.sqlite.statements import QUERIES
+from persistence.writer.batching import Merged, Segment
+from persistence.writer.decoding import unreferenced
+
+_PUT_CHECKPOINT: Final = QUERIES["put_checkpoint"]
+_KEEP_BLOB: Final = QUERIES["keep_blob"]
+_KEEP_WRITE: Final = QUERIES["keep_write"]
+_PUT_WRITE: Final = QUERIES["put_write"]
+
+
+def commit(connection: sqlite3.Connection, segments: Sequence[Segment]) -> None:
+    """Carry out everything in one transaction; on any error nothing is kept. Raises sqlite3.Error."""
+    # IMMEDIATE takes the write lock at once: a lock that is upgraded half way fails without waiting its turn.
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for segment in segments:
+            if isinstance(segment, Merged):
+                _insert(connection, segment)
+            elif isinstance(segment, DeleteThread):
+                _delete_thread(connection, segment.thread_id)
+            elif isinstance(segment, CopyThread):
+                _copy_thread(connection, segment)
+            elif isinstance(segment, Prune):
+                _prune(connection, segment)
+            else:
+                _delete_runs(connection, segment)
+        connection.execute("COMMIT")
+    finally:
+        # A failed COMMIT leaves the transaction open or has rolled it back already, depending on the fault.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _insert(connection: sqlite3.Connection, rows: Merged) -> None:
+    for sql, table in (
+        (_PUT_CHECKPOINT, rows.checkpoints),
+        (_KEEP_BLOB, rows.blobs),
+        (_KEEP_WRITE, rows.writes),
+        (_PUT_WRITE, rows.upserts),
+    ):
+        if table:
+            connection.executemany(sql, table)
+
+
+def _delete_thread(connection: sqlite3.Connection, thread_id: str) -> None:
+    for name in ("delete_checkpoints", "delete_writes", "delete_blobs"):
+        connection.execute(QUERIES[name], (thread_id,))
+
+
+def _copy_thread(connection: sqlite3.Connection, request: CopyThread) -> None:
+    names = {"source": request.source, "target": request.target}
+    connection.execute(QUERIES["copy_checkpoints"], names)
+    if request.reseal is None:
+        connection.execute(QUERIES["copy_writes"], names)
+        connection.execute(QUERIES["copy_blobs"], names)
+        return
+    reseal, source, target = request.reseal, (request.source,), request.target
+    writes = connection.execute(QUERIES["all_writes"], source).fetchall()
+    connection.executemany(_KEEP_WRITE, (reseal.write(row, target) for row in writes))
+    blobs = connection.execute(QUERIES["all_blobs"], source).fetchall()
+    connection.executemany(_KEEP_BLOB, (reseal.blob(row, target) for row in blobs))
+
+
+def _prune(connection: sqlite3.Connection, request: Prune) -> None:
+    for thread_id in request.thread_ids:
+        if request.strategy == "delete":
+            _delete_thread(connection, thread_id)
+            continue
+        connection.execute(QUERIES["keep_newest_checkpoints"], (thread_id,))
+        for (ns,) in connection.execute(QUERIES["namespaces"], (thread_id,)).fetchall():
+            _sweep(connection, thread_id, ns)
+
+
+def _delete_runs(connection: sqlite3.Connection, request: DeleteRuns) -> None:
+    runs = msgspec.json.encode(request.run_ids).decode()
+    doomed = connection.execute(QUERIES["checkpoints_of_runs"], (runs,)).fetchall()
+    connection.executemany(QUERIES["delete_checkpoint"], doomed)
+    for thread_id, ns in sorted({key[:2] for key in doomed}):
+        _sweep(connection, thread_id, ns)
+
+
+def _sweep(connection: sqlite3.Connection, thread_id: str, ns: str) -> None:
+    """Delete the writes and blobs that no remaining checkpoint of a namespace needs."""
+    place = (thread_id, ns)
+    connection.execute(QUERIES["delete_orphaned_writes"], place)
+    kept = checkpoint_rows(connection.execute(QUERIES["kept_checkpoints"], place))
+    stored = connection.execute(QUERIES["blob_keys"], place).fetchall()
+    connection.executemany(QUERIES["delete_blob"], unreferenced(stored, kept))

@@ -1,0 +1,215 @@
+"""The persistence actor: one task that commits what waits, for every run that shares the saver.
+
+A batch is whatever is already waiting when the actor is free. So an idle actor commits a single request at once, a
+busy one commits many in one transaction, and there is no ticker to tune.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import anyio
+
+from persistence.contracts.backend import Backend, DeleteThread, Request, Rows
+from persistence.errors import BackendError, PersistenceClosedError, TransientBackendError
+from persistence.writer.failing import Losses, delay, halves
+from persistence.writer.limits import DEFAULT_LIMITS, Limits
+from persistence.writer.mailbox import Mailbox
+from persistence.writer.receipts import Receipt
+from persistence.writer.statistics import WriterStatistics
+
+
+class PersistenceActor:
+    """Owns all writing to one backend. Start ``run`` in a nursery, then send; close to drain."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        limits: Limits = DEFAULT_LIMITS,
+        *,
+        now: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """Make an actor that has not started."""
+        self._backend = backend
+        self._limits = limits
+        self._now = now
+        self._mailbox = Mailbox(limits)
+        self._losses = Losses(limits)
+        self._latest: dict[str, Receipt] = {}
+        """The newest request in flight per thread; an entry lives as long as it is in flight."""
+        self._newest: Receipt | None = None
+        self._newest_wide: Receipt | None = None
+        """The newest request in flight that may touch any thread."""
+        self.stopped = anyio.Event()
+        self._batches = self._units = self._largest = self._retries = self._failures = 0
+        self._seconds = self._last_seconds = self._max_seconds = 0.0
+
+    def send_nowait(self, request: Request) -> Receipt:
+        """Accept a request. Raises anyio.WouldBlock when there is no room, PersistenceClosedError when closed."""
+        return self._accepted(self._mailbox.put_nowait(request))
+
+    async def send(self, request: Request) -> Receipt:
+        """Accept a request, waiting for room. A cancel here means that it was not accepted."""
+        return self._accepted(await self._mailbox.put(request))
+
+    async def barrier(self, thread_id: str | None) -> None:
+        """Return once everything accepted for a thread (None: for any) is durable or has failed."""
+        if thread_id is None:
+            receipts = [self._newest]
+        else:
+            receipts = [self._latest.get(thread_id), self._newest_wide]
+        for receipt in receipts:
+            if receipt is not None:
+                await receipt.settled()
+
+    def close(self) -> None:
+        """Accept nothing more; ``run`` commits what was accepted and returns."""
+        self._mailbox.close()
+
+    async def run(self) -> None:
+        """Commit until closed and drained. Accepted requests survive the cancellation of whoever sent them."""
+        batch: Sequence[Receipt] = ()
+        try:
+            with anyio.CancelScope(shield=True):
+                while await self._mailbox.wait():
+                    batch = self._mailbox.take()
+                    await self._settle(batch)
+        except PersistenceClosedError as error:
+            self._abandon(batch, str(error))
+        finally:
+            # Reached with requests left only when the actor is torn down from outside, or by a defect.
+            self._abandon(batch, "The persistence actor was stopped")
+            self.stopped.set()
+
+    def statistics(self) -> WriterStatistics:
+        """Return how full the channel is and what was done so far."""
+        mailbox = self._mailbox
+        return WriterStatistics(
+            limits=self._limits.explained(),
+            depth_items=len(mailbox),
+            depth_bytes=mailbox.bytes,
+            peak_items=mailbox.peak_items,
+            peak_bytes=mailbox.peak_bytes,
+            waiting_senders=mailbox.waiting,
+            batches=self._batches,
+            units=self._units,
+            largest_batch=self._largest,
+            commit_seconds_total=self._seconds,
+            commit_seconds_last=self._last_seconds,
+            commit_seconds_max=self._max_seconds,
+            retries=self._retries,
+            failures=self._failures,
+        )
+
+    def _accepted(self, receipt: Receipt) -> Receipt:
+        request = receipt.request
+        self._newest = receipt
+        if isinstance(request, Rows | DeleteThread):
+            self._latest[request.thread_id] = receipt
+        else:
+            self._newest_wide = receipt
+        return receipt
+
+    async def _settle(self, batch: Sequence[Receipt]) -> None:
+        """Commit a batch; where it is refused, find the guilty request by halving, so that all others commit."""
+        sound = self._sound(batch)
+        if not sound:
+            return
+        error = await self._commit(sound)
+        if error is None:
+            for receipt in sound:
+                self._release(receipt)
+        elif len(sound) == 1 or isinstance(error, TransientBackendError):
+            for receipt in sound:
+                self._fail(receipt, error)
+        else:
+            for half in halves(sound):
+                await self._settle(half)
+
+    def _sound(self, batch: Sequence[Receipt]) -> Sequence[Receipt]:
+        """Fail what builds on something lost, and return the rest."""
+        if not self._losses:
+            return batch
+        sound: list[Receipt] = []
+        for receipt in batch:
+            error = self._losses.barring(receipt.request, receipt.sequence)
+            if error is None:
+                sound.append(receipt)
+            else:
+                self._fail(receipt, error)
+        return sound
+
+    async def _commit(self, batch: Sequence[Receipt]) -> BackendError | None:
+        """Commit a batch, trying again while the fault may pass; return why it could not be.
+
+        Trying again is safe even if an earlier attempt did reach the disk: commits are idempotent by key.
+        """
+        requests = [receipt.request for receipt in batch]
+        attempt = 0
+        while True:
+            attempt += 1
+            error = await self._attempt(requests)
+            if not isinstance(error, TransientBackendError) or attempt == self._limits.attempts:
+                return error
+            self._retries += 1
+            await anyio.sleep(delay(attempt, self._limits))
+
+    async def _attempt(self, requests: Sequence[Request]) -> BackendError | None:
+        started = self._now()
+        try:
+            with anyio.fail_after(self._limits.commit_seconds):
+                await self._backend.commit(requests)
+        except TimeoutError:
+            message = f"The database gave no answer for {self._limits.commit_seconds:g} s; the outcome is unknown."
+            return TransientBackendError(message)
+        except BackendError as error:
+            return error
+        except PersistenceClosedError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a row that its driver cannot bind must fail alone, not the actor
+            refusal = BackendError(f"The database refused: {type(error).__name__}: {error}")
+            refusal.__cause__ = error
+            return refusal
+        self._count(len(requests), self._now() - started)
+        return None
+
+    def _count(self, units: int, seconds: float) -> None:
+        self._batches += 1
+        self._units += units
+        self._largest = max(self._largest, units)
+        self._seconds += seconds
+        self._last_seconds = seconds
+        self._max_seconds = max(self._max_seconds, seconds)
+
+    def _release(self, receipt: Receipt) -> None:
+        if self._losses:
+            self._losses.forget(receipt.request)
+        self._retire(receipt)
+        receipt.settle()
+
+    def _fail(self, receipt: Receipt, error: BackendError) -> None:
+        self._failures += 1
+        self._losses.add(receipt.request, self._mailbox.newest, error)
+        self._retire(receipt)
+        # An error of its own: senders raise it in different tasks, and each adds its own traceback.
+        own = TransientBackendError(str(error)) if isinstance(error, TransientBackendError) else BackendError(str(error))
+        own.__cause__ = error
+        receipt.settle(own)
+
+    def _retire(self, receipt: Receipt) -> None:
+        request = receipt.request
+        if isinstance(request, Rows | DeleteThread) and self._latest.get(request.thread_id) is receipt:
+            del self._latest[request.thread_id]
+        if self._newest is receipt:
+            self._newest = None
+        if self._newest_wide is receipt:
+            self._newest_wide = None
+
+    def _abandon(self, batch: Sequence[Receipt], reason: str) -> None:
+        for receipt in (*batch, *self._mailbox.drop()):
+            if not receipt.done:
+                self._failures += 1
+                self._retire(receipt)
+                receipt.settle(PersistenceClosedError(f"{reason}; this unit is not known to be saved."))
+

@@ -1,0 +1,58 @@
+"""What goes into one transaction, grouped for as few statements as order allows; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from persistence.contracts.backend import (
+    BlobRow,
+    CheckpointRow,
+    CopyThread,
+    DeleteRuns,
+    DeleteThread,
+    Prune,
+    Request,
+    Rows,
+    WriteRow,
+)
+
+
+@dataclass(slots=True)
+class Merged:
+    """The rows of consecutive units, by table.
+
+    Merging keeps their meaning: within a table the order of the units is kept, and no table's rows depend on another's.
+    """
+
+    checkpoints: list[CheckpointRow] = field(default_factory=list)
+    blobs: list[BlobRow] = field(default_factory=list)
+    writes: list[WriteRow] = field(default_factory=list)
+    upserts: list[WriteRow] = field(default_factory=list)
+
+    def add(self, rows: Rows) -> None:
+        """Append a unit's rows."""
+        if rows.checkpoint is not None:
+            self.checkpoints.append(rows.checkpoint)
+        self.blobs += rows.blobs
+        self.writes += rows.writes
+        self.upserts += rows.upserts
+
+
+Segment = Merged | DeleteThread | CopyThread | Prune | DeleteRuns
+
+
+def segments(batch: Sequence[Request]) -> list[Segment]:
+    """Return a batch as what to do one after the other: runs of units merged, everything else alone."""
+    found: list[Segment] = []
+    merged: Merged | None = None
+    for request in batch:
+        if isinstance(request, Rows):
+            if merged is None:
+                merged = Merged()
+                found.append(merged)
+            merged.add(request)
+        else:
+            merged = None
+            found.append(request)
+    return found

@@ -1,0 +1,152 @@
+"""GroupCommitSaver: the checkpoint contract over one database and one persistence actor."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+import anyio
+from anyio.abc import TaskGroup
+from anyio.lowlevel import EventLoopToken
+
+from persistence.contracts.backend import Backend, Page, Query, Request
+from persistence.errors import PersistenceClosedError, PersistenceError
+from persistence.serde.serializer import Serializer
+from persistence.writer.actor import PersistenceActor
+from persistence.writer.contract import RowSaver
+from persistence.writer.home import Home
+from persistence.writer.limits import DEFAULT_LIMITS, Limits
+from persistence.writer.outlasting import outlast
+from persistence.writer.receipts import Receipt
+from persistence.writer.statistics import WriterStatistics
+
+
+class GroupCommitSaver(RowSaver):
+    """Keeps checkpoints in a database, committing what all its runs send in common transactions.
+
+    Open it with ``async with saver``; leaving it commits what was accepted, then closes the database. Reads of a
+    thread wait for what was sent for it before, so every run reads its own writes.
+    """
+
+    inline = False
+
+    def __init__(self, backend: Backend, *, serde: Serializer | None = None, limits: Limits = DEFAULT_LIMITS) -> None:
+        """Make a closed saver over a backend."""
+        super().__init__(serde=serde)
+        self._backend = backend
+        self._limits = limits
+        self._home: Home | None = None
+        self._actor: PersistenceActor | None = None
+        self._nursery: TaskGroup | None = None
+
+    @property
+    def home_token(self) -> EventLoopToken | None:
+        """The event loop the saver is open on; None while closed."""
+        return None if self._home is None else self._home.token
+
+    @property
+    def home_thread(self) -> int | None:
+        """The thread the saver is open on; None while closed."""
+        return None if self._home is None else self._home.thread
+
+    async def __aenter__(self) -> Self:
+        """Open the database and start the persistence actor.
+
+        Raises:
+            BackendOpenError: The database cannot be opened; nothing was changed.
+            PersistenceError: The saver is open already.
+        """
+        if self._home is not None:
+            message = f"{self!r} is open already: share it, or make a second saver."
+            raise PersistenceError(message)
+        self._home = Home()
+        try:
+            await self._backend.open()
+        except BaseException:
+            self._home = None
+            with anyio.CancelScope(shield=True):
+                await self._backend.close()
+            raise
+        self._actor = PersistenceActor(self._backend, self._limits)
+        self._nursery = anyio.create_task_group()
+        await self._nursery.__aenter__()
+        self._nursery.start_soon(self._actor.run, name=f"persistence actor of {self!r}")
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Accept no more, commit what was accepted, close. Cancelling the scope around does not cut this short."""
+        actor, nursery = self._actor, self._nursery
+        if actor is None or nursery is None:
+            return
+        actor.close()
+        try:
+            try:
+                await outlast(actor.stopped.wait)
+            finally:
+                # Without the exception in flight: a nursery would wrap it in a group.
+                await nursery.__aexit__(None, None, None)
+        finally:
+            self._actor = self._nursery = None
+            try:
+                await outlast(self._backend.close)
+            finally:
+                self._home = None
+
+    async def asetup(self) -> None:
+        """Create or migrate the tables; opening the saver does it already."""
+        self._opened()
+        await self._backend.setup()
+
+    def send_nowait(self, request: Request) -> Receipt:
+        """Queue an encoded unit.
+
+        Raises:
+            anyio.WouldBlock: The channel is full.
+            PersistenceClosedError: The saver is not open, or is closing.
+            SaverLoopError: The saver is open in another thread.
+        """
+        actor, home = self._actor, self._home
+        if actor is None or home is None:
+            raise self._closed()
+        home.check_thread(self)
+        return actor.send_nowait(request)
+
+    async def send(self, request: Request) -> Receipt:
+        """Queue an encoded unit, waiting while the channel is full. A cancel here means it was not accepted."""
+        return await self._opened().send(request)
+
+    def statistics(self) -> WriterStatistics:
+        """Return how full the channel is and what was committed. Raises PersistenceClosedError while closed."""
+        if self._actor is None:
+            raise self._closed()
+        return self._actor.statistics()
+
+    async def _submit(self, request: Request) -> None:
+        receipt = await self._opened().send(request)
+        await outlast(receipt.settled)
+        if receipt.error is not None:
+            raise receipt.error
+
+    async def _load(self, thread_id: str, checkpoint_ns: str, checkpoint_id: str | None) -> Page:
+        await self._opened().barrier(thread_id)
+        return await self._backend.load(thread_id, checkpoint_ns, checkpoint_id)
+
+    async def _list(self, query: Query) -> Page:
+        await self._opened().barrier(query.thread_id)
+        return await self._backend.page(query)
+
+    def _opened(self) -> PersistenceActor:
+        if self._actor is None or self._home is None:
+            raise self._closed()
+        self._home.check(self)
+        return self._actor
+
+    def _closed(self) -> PersistenceClosedError:
+        return PersistenceClosedError(f"{self!r} is not open: use it inside 'async with saver:'.")
+
+    def __repr__(self) -> str:
+        """Tell what it keeps its rows in, and whether it is open."""
+        state = "closed" if self._home is None else "closing" if self._actor is None else "open"
+        return f"<{type(self).__name__} {self._backend!r}, {state}>"
