@@ -41,7 +41,7 @@ async def test_an_async_path_and_its_config() -> None:
         return "y"
 
     assert (await routed(path).compile().ainvoke({"a": 1}, CONFIG))["log"] == ["y"]
-    assert seen == [(1, "t")]
+    assert seen == [(0, "t")]
 
 
 async def test_a_path_map_translates_answers() -> None:

@@ -1,0 +1,241 @@
+"""What a node can ask for: runtime, config, writer, store, and the functions that find them."""
+
+# String annotations are part of what is tested here, so this file does not postpone all of them.
+from dataclasses import dataclass
+from typing import Any, Optional, TypedDict
+
+import anyio
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from runtime.config import get_config, get_store, get_stream_writer
+from runtime.graph import START, StateGraph
+from runtime.runtime import Runtime, get_runtime
+from runtime.types import RunnableConfig
+from tests.stories.graphs import CONFIG, Log, chain, note
+
+pytestmark = pytest.mark.anyio
+
+
+@dataclass
+class Ctx:
+    user: str
+    level: int = 1
+
+
+class PydanticCtx(BaseModel):
+    user: str
+
+
+class DictCtx(TypedDict):
+    user: str
+
+
+def with_context(node: Any, context_schema: Any = None) -> Any:
+    builder = StateGraph(Log, context_schema)
+    builder.add_node("n", node)
+    builder.add_edge(START, "n")
+    return builder
+
+
+# Context
+
+
+@pytest.mark.parametrize(
+    ("schema", "given", "expected"),
+    [
+        (Ctx, Ctx("eve"), Ctx("eve")),
+        (Ctx, {"user": "eve", "level": 2}, Ctx("eve", 2)),
+        (PydanticCtx, {"user": "eve"}, PydanticCtx(user="eve")),
+        (DictCtx, {"user": "eve"}, {"user": "eve"}),
+        (None, {"user": "eve"}, {"user": "eve"}),
+        (Ctx, None, None),
+    ],
+)
+async def test_the_context_is_what_the_caller_passed_in_the_schemas_shape(schema: Any, given: Any, expected: Any) -> None:
+    seen: list[Any] = []
+
+    async def n(_state: Log, runtime: Runtime) -> None:
+        seen.append(runtime.context)
+
+    await with_context(n, schema).compile().ainvoke({}, context=given)
+    assert seen == [expected]
+
+
+async def test_a_context_that_does_not_fit_its_schema_is_refused() -> None:
+    graph = with_context(note("n"), Ctx).compile()
+    with pytest.raises(TypeError):
+        await graph.ainvoke({}, context={"wrong": 1})
+    graph = with_context(note("n"), PydanticCtx).compile()
+    with pytest.raises(ValidationError):
+        await graph.ainvoke({}, context={"user": [1]})
+
+
+async def test_execution_info_says_which_execution_this_is(saver: Any) -> None:
+    seen: list[Any] = []
+
+    async def n(_state: Log, runtime: Runtime) -> None:
+        seen.append(runtime.execution_info)
+
+    graph = chain("x", ("n", n)).compile(checkpointer=saver)
+    await graph.ainvoke({}, CONFIG)
+    (info,) = seen
+    history = [s async for s in graph.aget_state_history(CONFIG)]
+    assert info.task_id == history[1].tasks[0].id
+    assert info.checkpoint_id == history[1].config["configurable"]["checkpoint_id"]
+    assert info.thread_id == "t"
+    assert info.node_attempt == 1
+    assert "n" in info.checkpoint_ns or info.checkpoint_ns == ""
+
+
+async def test_the_runtime_is_frozen() -> None:
+    async def n(_state: Log, runtime: Runtime) -> None:
+        runtime.context = 1  # type: ignore[misc]
+
+    with pytest.raises(AttributeError):
+        await chain(("n", n)).compile().ainvoke({})
+
+
+# Functions that find what belongs to the running node
+
+
+async def test_functions_find_the_running_nodes_values() -> None:
+    seen: dict[str, Any] = {}
+
+    async def helper() -> None:
+        await anyio.sleep(0)
+        seen["thread"] = get_config()["configurable"]["thread_id"]
+        seen["context"] = get_runtime(Ctx).context
+        get_stream_writer()("written")
+
+    async def n(_state: Log) -> None:
+        await helper()
+
+    graph = with_context(n, Ctx).compile()
+    chunks = [one async for one in graph.astream({}, CONFIG, context=Ctx("eve"), stream_mode="custom")]
+    assert seen == {"thread": "t", "context": Ctx("eve")}
+    assert chunks == ["written"]
+
+
+async def test_functions_find_them_in_sync_nodes_too() -> None:
+    seen: list[Any] = []
+
+    def n(_state: Log) -> None:
+        seen.append(get_config()["configurable"]["thread_id"])
+        seen.append(get_runtime().context)
+
+    await with_context(n).compile().ainvoke({}, CONFIG, context="c")
+    assert seen == ["t", "c"]
+
+
+@pytest.mark.parametrize("function", [get_config, get_store, get_stream_writer, get_runtime])
+def test_outside_a_node_they_say_so(function: Any) -> None:
+    with pytest.raises(RuntimeError, match="outside"):
+        function()
+
+
+# Injection
+
+
+async def test_the_config_is_injected_by_name_and_annotation() -> None:
+    seen: list[Any] = []
+
+    def bare(_state: Log, config) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+        seen.append(config["configurable"]["thread_id"])
+
+    def typed(_state: Log, config: RunnableConfig) -> None:
+        seen.append(config["configurable"]["thread_id"])
+
+    def optional(_state: Log, config: Optional[RunnableConfig] = None) -> None:  # noqa: UP045 - this spelling counts
+        assert config is not None
+        seen.append(config["configurable"]["thread_id"])
+
+    def text(_state: Log, config: "RunnableConfig") -> None:
+        seen.append(config["configurable"]["thread_id"])
+
+    def keyword_only(_state: Log, *, config: RunnableConfig) -> None:
+        seen.append(config["configurable"]["thread_id"])
+
+    nodes = [("bare", bare), ("typed", typed), ("optional", optional), ("text", text), ("kw", keyword_only)]
+    await chain(*nodes).compile().ainvoke({}, CONFIG)
+    assert seen == ["t"] * 5
+
+
+async def test_a_store_is_none_without_one() -> None:
+    seen: list[Any] = []
+
+    def n(_state: Log, store, runtime: Runtime) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+        seen.extend([store, runtime.store])
+
+    await chain(("n", n)).compile().ainvoke({})
+    assert seen == [None, None]
+
+
+async def test_the_state_parameter_may_have_any_name() -> None:
+    seen: list[Any] = []
+
+    def n(whatever: Log) -> None:
+        seen.append(whatever["a"])
+
+    await chain(("n", n)).compile().ainvoke({"a": 1})
+    assert seen == [1]
+
+
+async def test_a_required_parameter_that_is_not_known_is_an_error() -> None:
+    def n(_state: Log, something: int) -> None: ...
+
+    with pytest.raises(TypeError, match="something"):
+        await chain(("n", n)).compile().ainvoke({})
+
+
+async def test_a_parameter_with_a_default_is_left_alone() -> None:
+    seen: list[Any] = []
+
+    def n(_state: Log, something: int = 5) -> None:
+        seen.append(something)
+
+    await chain(("n", n)).compile().ainvoke({})
+    assert seen == [5]
+
+
+async def test_metadata_in_a_node_tells_where_it_runs(saver: Any) -> None:
+    seen: list[Any] = []
+
+    def n(_state: Log, config: RunnableConfig) -> None:
+        seen.append(config["metadata"])
+
+    await chain("x", ("n", n)).compile(checkpointer=saver).ainvoke({}, {**CONFIG, "metadata": {"user": "eve"}})
+    (metadata,) = seen
+    assert metadata["langgraph_step"] == 2
+    assert metadata["langgraph_node"] == "n"
+    assert tuple(metadata["langgraph_triggers"]) == ("branch:to:n",)
+    assert tuple(metadata["langgraph_path"]) == ("__pregel_pull", "n")
+    assert metadata["langgraph_checkpoint_ns"].startswith("n:")
+    assert metadata["user"] == "eve"
+    assert metadata["thread_id"] == "t"
+
+
+async def test_configurable_values_reach_the_node() -> None:
+    seen: list[Any] = []
+
+    def n(_state: Log, config: RunnableConfig) -> None:
+        seen.append(config["configurable"]["tenant"])
+
+    await chain(("n", n)).compile().ainvoke({}, {"configurable": {"tenant": "acme"}})
+    assert seen == ["acme"]
+
+
+# What a call's config must have
+
+
+async def test_a_checkpointer_needs_a_thread_id(saver: Any) -> None:
+    graph = chain("n").compile(checkpointer=saver)
+    with pytest.raises((ValueError, KeyError), match="thread_id"):
+        await graph.ainvoke({})
+    with pytest.raises((ValueError, KeyError), match="thread_id"):
+        await graph.ainvoke({}, {"configurable": {"other": 1}})
+
+
+async def test_without_a_checkpointer_no_thread_id_is_needed() -> None:
+    assert await chain("n").compile().ainvoke({}) == {"log": ["n"]}
+    assert await chain("n").compile().ainvoke({}, {}) == {"log": ["n"]}
