@@ -51,10 +51,7 @@ class NamedBarrierValue(BaseChannel[None, str]):
         self.seen = frozenset(stored)
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.names == other.names  # type: ignore[attr-defined]
-
-    def __hash__(self) -> int:
-        return hash((type(self), self.names))
+        return type(self) is type(other) and self.names == other.names
 
 
 class NamedBarrierValueAfterFinish(NamedBarrierValue):

@@ -32,7 +32,11 @@ MISSING: Final[Any] = _Missing()
 
 
 class BaseChannel(Generic[Value, Update]):
-    """One cell. ``typ`` is the declared type, ``key`` the name under which the graph holds it."""
+    """One cell. ``typ`` is the declared type, ``key`` the name under which the graph holds it.
+
+    Channels are equal when they fold alike, whatever they hold. They have no hash: ``typing`` keeps one ``Annotated``
+    for equal hashable metadata, and two keys would then share the channel that was declared first.
+    """
 
     __slots__ = ("key", "typ")
 

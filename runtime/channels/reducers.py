@@ -5,9 +5,9 @@ from __future__ import annotations
 import collections.abc
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Self, get_origin
+from typing import Annotated, Any, ClassVar, Final, Self, get_origin
 
-from runtime.channels.base import MISSING, BaseChannel, Value
+from runtime.channels.base import MISSING, BaseChannel, Value, detached
 from runtime.errors import ErrorCode, InvalidUpdateError, create_error_message
 from runtime.types.command import Overwrite
 from runtime.types.constants import OVERWRITE
@@ -24,6 +24,8 @@ _ABSTRACT: dict[Any, type] = {
 
 def initial_of(typ: Any) -> Any:
     """Return the empty value of a type (list -> [], int -> 0, abstract collections by their concrete kin)."""
+    while get_origin(typ) is Annotated:
+        typ = typ.__origin__
     origin = get_origin(typ) or typ
     origin = _ABSTRACT.get(origin, origin)
     try:
@@ -70,7 +72,9 @@ def replacement(key: str, values: Sequence[Any]) -> tuple[bool, Any]:
 class BinaryOperatorAggregate(BaseChannel[Value, Value]):
     """Folds writes with a binary operator, left to right in task order.
 
-    The first value is ``typ()`` where that exists; otherwise the first write becomes the value as it is.
+    The first value is ``typ()`` where that exists; otherwise the first write becomes the value as it is. An operator
+    may change its left operand in place: it gets a copy, one level deep, so neither a value already read nor a write
+    changes under it.
     """
 
     __slots__ = ("operator", "value")
@@ -109,10 +113,11 @@ class BinaryOperatorAggregate(BaseChannel[Value, Value]):
         replaced, value = replacement(self.key, values)
         if replaced:
             return value
-        value = self.value
         fold = self.operator
-        for write in values:
-            value = write if value is MISSING else fold(value, write)
+        first, rest = (values[0], values[1:]) if self.value is MISSING else (self.value, values)
+        value = first if not rest or fold in _PURE else detached(first)
+        for write in rest:
+            value = fold(value, write)
         return value
 
     def restore(self, stored: Any) -> None:
@@ -130,17 +135,16 @@ class BinaryOperatorAggregate(BaseChannel[Value, Value]):
             return True
         return bool(self.operator == other.operator)
 
-    def __hash__(self) -> int:
-        return hash(BinaryOperatorAggregate)
 
-
-_APPENDING = (operator.add, operator.concat, operator.iadd, operator.iconcat)
+_PURE: Final = (operator.add, operator.concat, operator.or_, operator.and_)
+_APPENDING: Final = (operator.add, operator.concat, operator.iadd, operator.iconcat)
 
 
 class DeltaChannel(BaseChannel[Value, Any]):
     """Folds all writes of a superstep in one call: ``reducer(value, [write, ...])``.
 
-    The reducer must be deterministic and give the same result however writes are batched. Storage cost follows the
+    The reducer must be deterministic and give the same result however writes are batched; like an operator it gets a
+    copy, one level deep, that it may change. Storage cost follows the
     channel's kind of change like that of any other channel (see engine/checkpointing), so ``snapshot_frequency`` is
     accepted for compatibility and does not change what is read back.
     """
@@ -150,15 +154,15 @@ class DeltaChannel(BaseChannel[Value, Any]):
     appends: ClassVar[bool] = True
 
     def __init__(
-        self, reducer: Callable[[Any, Sequence[Any]], Any], typ: Any = list, snapshot_frequency: int = 100, key: str = ""
+        self, reducer: Callable[[Any, Sequence[Any]], Any], typ: Any = None, snapshot_frequency: int = 100, key: str = ""
     ) -> None:
-        super().__init__(typ, key)
+        super().__init__(list if typ is None else typ, key)
         if snapshot_frequency < 1:
             msg = f"snapshot_frequency must be at least 1, got {snapshot_frequency}."
             raise ValueError(msg)
         self.reducer = reducer
         self.snapshot_frequency = snapshot_frequency
-        self.value = initial_of(typ)
+        self.value = initial_of(self.typ)
 
     def fresh(self) -> Self:
         return type(self)(self.reducer, self.typ, self.snapshot_frequency, self.key)
@@ -170,7 +174,7 @@ class DeltaChannel(BaseChannel[Value, Any]):
         if not values:
             return False
         replaced, value = replacement(self.key, values)
-        self.value = value if replaced else self.reducer(self.value, list(values))
+        self.value = value if replaced else self.reducer(detached(self.value), list(values))
         return True
 
     def restore(self, stored: Any) -> None:
@@ -178,6 +182,3 @@ class DeltaChannel(BaseChannel[Value, Any]):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DeltaChannel) and other.reducer == self.reducer
-
-    def __hash__(self) -> int:
-        return hash(DeltaChannel)

@@ -37,22 +37,18 @@ class Topic(BaseChannel[Sequence[Value], Value | list[Value]], Generic[Value]):
     def peek(self) -> Any:
         return self.values or MISSING
 
+    def get(self) -> Sequence[Value]:
+        return list(super().get())
+
     def update(self, values: Sequence[Value | list[Value]]) -> bool:
+        added = [item for value in values for item in (value if isinstance(value, list) else (value,))]
         if self.accumulate:
-            if not values:
-                return False
-            kept = list(self.values)
-        else:
-            if not values and not self.values:
-                return False
-            kept = []
-        for value in values:
-            if isinstance(value, list):
-                kept.extend(value)
-            else:
-                kept.append(value)
-        self.values = kept
-        return True
+            if added:
+                self.values = [*self.values, *added]
+            return bool(added)
+        changed = bool(added or self.values)
+        self.values = added
+        return changed
 
     def check(self, values: Sequence[Value | list[Value]]) -> None:
         return
@@ -62,6 +58,3 @@ class Topic(BaseChannel[Sequence[Value], Value | list[Value]], Generic[Value]):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Topic) and other.accumulate == self.accumulate
-
-    def __hash__(self) -> int:
-        return hash((Topic, self.accumulate))

@@ -32,9 +32,6 @@ class _Cell(BaseChannel[Value, Value], Generic[Value]):
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other)
 
-    def __hash__(self) -> int:
-        return hash(type(self))
-
 
 class LastValue(_Cell[Value]):
     """Holds the last value; takes one write per superstep."""
@@ -103,9 +100,6 @@ class LastValueAfterFinish(BaseChannel[Value, Value]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LastValueAfterFinish)
 
-    def __hash__(self) -> int:
-        return hash(LastValueAfterFinish)
-
 
 class AnyValue(_Cell[Value]):
     """Holds the last of many writes, which are taken to be equal; cleared by a superstep without one."""
@@ -155,9 +149,6 @@ class EphemeralValue(_Cell[Value]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, EphemeralValue) and other.guard == self.guard
 
-    def __hash__(self) -> int:
-        return hash((EphemeralValue, self.guard))
-
 
 class UntrackedValue(_Cell[Value]):
     """Like LastValue, never stored: it is lost when a run is resumed."""
@@ -187,6 +178,9 @@ class UntrackedValue(_Cell[Value]):
     def checkpoint(self) -> Any:
         return MISSING
 
+    def restore(self, stored: Any) -> None:
+        """Stay empty: what was stored is from before the key became untracked."""
+
     def copy(self) -> Self:
         channel = self.fresh()
         channel.value = self.value
@@ -194,6 +188,3 @@ class UntrackedValue(_Cell[Value]):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, UntrackedValue) and other.guard == self.guard
-
-    def __hash__(self) -> int:
-        return hash((UntrackedValue, self.guard))

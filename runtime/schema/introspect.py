@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import typing_extensions as te
 
-from runtime.channels import BaseChannel, BinaryOperatorAggregate, LastValue
+from runtime.channels import BaseChannel, BinaryOperatorAggregate, DeltaChannel, LastValue
 from runtime.errors import GraphDefinitionError
 from runtime.schema.hints import Kind, class_of, fields_of, first_parameter_schema, is_schema, kind_of, unwrap
 from runtime.schema.instances import updates_of
@@ -65,10 +65,7 @@ class Schema:
 
 def introspect(schema: Any) -> Schema:
     """Return what a state type stands for. Raises GraphDefinitionError."""
-    try:
-        return _cached(schema)
-    except TypeError:  # unhashable, as an Annotated with unhashable metadata is
-        return _introspected(schema)
+    return _cached(schema) if isinstance(schema, type) else _introspected(schema)
 
 
 def merge_channels(schemas: Iterable[Schema]) -> dict[str, Channel]:
@@ -124,9 +121,7 @@ def _declared(key: str, hint: Any, schema: Any) -> Channel | type[ManagedValue]:
             return meta
     for meta in metadata:
         if isinstance(meta, BaseChannel):
-            channel = meta.fresh()
-            channel.key = key
-            return channel
+            return _of_instance(meta, typ, key)
         if isinstance(meta, type) and issubclass(meta, BaseChannel):
             return _of_class(meta, typ, key, schema)
     if metadata and callable(metadata[-1]):
@@ -135,9 +130,19 @@ def _declared(key: str, hint: Any, schema: Any) -> Channel | type[ManagedValue]:
     return LastValue(typ, key)
 
 
+def _of_instance(given: Channel, typ: Any, key: str) -> Channel:
+    """Return an empty channel like the given one; a program may use the same instance for several keys."""
+    channel = given.fresh()
+    channel.key = key
+    if isinstance(channel, DeltaChannel):  # it is written without a type, and starts from that of the annotation
+        channel.typ = typ
+        channel = channel.fresh()
+    return channel
+
+
 def _of_class(kind: type[Channel], typ: Any, key: str, schema: Any) -> Channel:
     try:
-        channel = kind(typ)
+        channel = kind(typ=typ)
     except TypeError as error:
         msg = f"Key {key!r} of {_name(schema)}: {kind.__name__} needs more than a type ({error}); give an instance."
         raise GraphDefinitionError(msg) from error

@@ -57,8 +57,8 @@ def add_messages(
     return dialect.formatted(merged) if format else merged
 
 
-def message_types() -> list[type]:
-    """Return the classes that messages may have: those of langchain_core if it is installed."""
+def message_types() -> list[Any]:
+    """Return annotations that mention the classes messages may have: those of langchain_core if it is installed."""
     dialect = _langchain()
     return [] if dialect is None else dialect.types()
 
@@ -166,12 +166,9 @@ class _LangChain:
         library = self._library
         return list(library.convert_to_messages(library.convert_to_openai_messages(messages)))
 
-    def types(self) -> list[type]:
-        """Return every message class there is, chunks included."""
-        found = [self._message]
-        for cls in found:
-            found.extend(cls.__subclasses__())
-        return [cls for cls in found if cls not in (self._message, self._chunk)]
+    def types(self) -> list[Any]:
+        """Return annotations that mention every message class, chunks included."""
+        return [self._library.AnyMessage, self._removal]
 
 
 @functools.cache

@@ -11,6 +11,7 @@ import typing_extensions as te
 
 from runtime.channels import BaseChannel
 from runtime.schema.hints import is_pydantic, try_fields_of
+from runtime.schema.messages import message_types
 from runtime.types.managed import ManagedValue
 
 _NOT_CLASSES_OF_VALUES: Final = frozenset(
@@ -21,8 +22,8 @@ _NOT_CLASSES_OF_VALUES: Final = frozenset(
 def types_in(*annotations: Any) -> set[type]:
     """Return every class that the annotations mention, those of nested fields included.
 
-    Builtins and typing constructs are left out, and so are TypedDicts, whose values are plain dicts. A reducer or type
-    with an attribute ``value_types`` (a function without parameters) names further classes by it.
+    Builtins and typing constructs are left out, and so are TypedDicts, whose values are plain dicts. A reducer or
+    type with an attribute ``value_types`` (a function without parameters) names further annotations by it.
     """
     found: set[type] = set()
     seen: set[int] = set()
@@ -54,7 +55,9 @@ def _is_class_of_values(cls: type) -> bool:
 
 def _inside(cls: type) -> list[Any]:
     """Return what the fields of a class mention."""
-    parts: list[Any] = list(_named_by(cls))
+    parts: list[Any] = _named_by(cls)
+    if cls.__name__ == "BaseMessage" and cls.__module__.startswith("langchain_core."):
+        parts.extend(message_types())  # which one a value is made of, such an annotation leaves open
     generic = getattr(cls, "__pydantic_generic_metadata__", None)
     if generic:
         parts.extend(generic["args"])
