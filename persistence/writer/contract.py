@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Literal, cast
 
+from persistence.blocking import BlockingSaver
 from persistence.contracts.backend import (
     CopyThread,
     DeleteRuns,
@@ -30,7 +31,7 @@ FIRST_PAGE, LARGEST_PAGE = 16, 256
 """Checkpoints read at once by ``alist``: little for those who stop early, more for those who go on."""
 
 
-class RowSaver(BaseCheckpointSaver):
+class RowSaver(BlockingSaver, BaseCheckpointSaver):
     """A saver that turns the contract's calls into requests and pages of rows."""
 
     def __init__(self, *, serde: Serializer | None = None) -> None:

@@ -144,9 +144,9 @@ class DeltaChannel(BaseChannel[Value, Any]):
     """Folds all writes of a superstep in one call: ``reducer(value, [write, ...])``.
 
     The reducer must be deterministic and give the same result however writes are batched; like an operator it gets a
-    copy, one level deep, that it may change. Storage cost follows the
-    channel's kind of change like that of any other channel (see engine/checkpointing), so ``snapshot_frequency`` is
-    accepted for compatibility and does not change what is read back.
+    copy, one level deep, that it may change. Without an empty value of the type, the first write becomes the value.
+    Storage cost follows the channel's kind of change like that of any other channel (see engine/checkpointing), so
+    ``snapshot_frequency`` is accepted for compatibility and does not change what is read back.
     """
 
     __slots__ = ("reducer", "snapshot_frequency", "value")
@@ -174,8 +174,14 @@ class DeltaChannel(BaseChannel[Value, Any]):
         if not values:
             return False
         replaced, value = replacement(self.key, values)
-        self.value = value if replaced else self.reducer(detached(self.value), list(values))
+        self.value = value if replaced else self._folded(values)
         return True
+
+    def _folded(self, values: Sequence[Any]) -> Any:
+        if self.value is not MISSING:
+            return self.reducer(detached(self.value), list(values))
+        first, rest = values[0], list(values[1:])
+        return self.reducer(detached(first), rest) if rest else first
 
     def restore(self, stored: Any) -> None:
         self.value = stored

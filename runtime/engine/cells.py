@@ -70,10 +70,6 @@ class Cells:
             self.volatile.add(key)
         if channel.deferred:
             self.deferred.add(key)
-        if channel.stored:
-            value = channel.checkpoint()
-            if value is not MISSING:
-                self.stored[key] = value
 
     def open(self, key: str) -> BaseChannel[Any, Any] | None:
         """Return the channel of a name, making it if the graph has it; None if it has not."""
@@ -119,18 +115,24 @@ class Cells:
         channel = self.channels.get(key)
         return MISSING if channel is None else channel.peek()
 
-    def restore(self, checkpoint: Checkpoint, lineage: Mapping[str, tuple[Mark, ...]] | None) -> None:
-        """Take over a stored checkpoint. Raises OrphanedTaskError for work that no node of this graph can do."""
+    def restore(
+        self, checkpoint: Checkpoint, lineage: Mapping[str, tuple[Mark, ...]] | None, *, reading: bool = False
+    ) -> None:
+        """Take over a stored checkpoint.
+
+        Raises OrphanedTaskError for work that no node of this graph can do; when only ``reading``, leaves it out.
+        """
         values = checkpoint["channel_values"]
         aliases = self.plan.aliases
         for key, value in values.items():
             name = _aliased(key, aliases)
             template = self.plan.template(name)
             if template is None:
-                if name.startswith(_TRIGGER):
+                if name.startswith(_TRIGGER) and not reading:
                     raise orphaned(name.removeprefix(_TRIGGER), self.plan)
                 continue
             self._place(name, template.from_checkpoint(value))
+            self.stored[name] = value
         for key, version in checkpoint["channel_versions"].items():
             self.versions[_aliased(key, aliases)] = version
             self.count = max(self.count, version_number(version))
@@ -142,9 +144,16 @@ class Cells:
         self.updated = None if updated is None else {_aliased(key, aliases) for key in updated}
         self.changed.clear()
         self.lineage = dict(lineage) if lineage else {}
-        for send in self.peek(TASKS) or ():
-            if send.node not in self.plan.nodes and aliases.get(send.node) not in self.plan.nodes:
-                raise orphaned(send.node, self.plan)
+        lost = [send for send in self.peek(TASKS) or () if not self._has(send.node)]
+        if lost and not reading:
+            raise orphaned(lost[0].node, self.plan)
+        if lost:
+            self.channels[TASKS] = self.channels[TASKS].from_checkpoint(
+                [send for send in self.peek(TASKS) if send not in lost]
+            )
+
+    def _has(self, node: str) -> bool:
+        return self.plan.aliases.get(node, node) in self.plan.nodes
 
 
 def orphaned(node: str, plan: Plan) -> OrphanedTaskError:

@@ -68,7 +68,7 @@ def snapshot(program: Program, found: CheckpointTuple, *, live: bool) -> StateSn
     """
     cells = Cells(program.plan, "")
     checkpoint = found.checkpoint
-    cells.restore(checkpoint, None)
+    cells.restore(checkpoint, None, reading=True)
     loose = null_writes(found.pending_writes)
     if loose:
         fold(cells, [loose], {}, bump=False)

@@ -23,6 +23,7 @@ from runtime.errors import GraphDrained, GraphRecursionError, ParentCommand, cre
 from runtime.run.claiming import claimed
 from runtime.run.journal import Journal
 from runtime.run.opening import Opening
+from runtime.types.config import checkpoint_config
 from runtime.types.constants import ERROR, INTERRUPT, RESUME, START
 from runtime.types.ids import CheckpointIds
 
@@ -298,6 +299,19 @@ class Conductor:
         """Put an item on the ``custom`` stream."""
         if self.hub is not None:
             self.hub.custom(self, task, item)
+
+    def checkpoint_view(self, source: str, step: int, parent: str | None) -> dict[str, Any]:
+        """Return the newest checkpoint as the ``checkpoints`` stream shows it."""
+        tasks = due(self.cells, Moment(self.checkpoint_id, self.ns, self.step, self.stop))
+        where, thread = self.ns, self.config.thread_id or ""
+        return {
+            "config": checkpoint_config(thread, where, self.checkpoint_id),
+            "parent_config": None if parent is None else checkpoint_config(thread, where, parent),
+            "values": values_of(self.cells, self.plan.state),
+            "metadata": {**self.config.stored, "source": source, "step": step, "parents": {}},
+            "next": [task.name for task in tasks],
+            "tasks": [{"id": task.id, "name": task.name, "interrupts": (), "state": None} for task in tasks],
+        }
 
     def output(self) -> Any:
         """Return what the run returns: the output keys, and the pending questions."""

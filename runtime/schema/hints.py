@@ -68,6 +68,11 @@ def is_pydantic(cls: type) -> bool:
     return hasattr(cls, "model_fields") and hasattr(cls, "__pydantic_validator__")
 
 
+def is_pydantic_dataclass(cls: type) -> bool:
+    """Tell whether a class is a dataclass that validates itself with pydantic."""
+    return dataclasses.is_dataclass(cls) and hasattr(cls, "__pydantic_core_schema__")
+
+
 @functools.lru_cache(maxsize=1024)
 def field_names(cls: type) -> tuple[str, ...]:
     """Return the fields of an annotated class; class variables, private attributes and computed fields are none."""

@@ -1,4 +1,4 @@
-"""Pydantic models, field by field.
+"""Pydantic models and pydantic dataclasses, field by field.
 
 Pydantic validates whole models. A write is one field, often of a model that is not complete yet, and what a field
 validator made of it must not go through that validator again at every read. So the model's core schema, which pydantic
@@ -19,12 +19,12 @@ _INSTANCES: Final = frozenset({"model", "dataclass", "definition-ref"})
 
 
 class Model:
-    """A pydantic model class, and the validators made from its core schema."""
+    """A pydantic class, and the validators made from its core schema."""
 
     def __init__(self, cls: Any) -> None:
         self.cls = cls
-        if not cls.__pydantic_complete__:
-            cls.model_rebuild()
+        if hasattr(cls, "model_rebuild"):
+            cls.model_rebuild()  # does nothing unless pydantic put it off
         core: CoreSchema = cls.__pydantic_core_schema__
         self._definitions: dict[str, CoreSchema] = {entry["ref"]: entry for entry in core.get("definitions", ())}
         path = list(self._path(core))
@@ -33,7 +33,10 @@ class Model:
         self._inner: CoreSchema | None = None
         self._fields: Mapping[str, CoreSchema] = {}
         self._has_after = "function-after" in kinds
-        if kinds[-1] == "model-fields" and "model" in kinds:
+        if kinds[-1] == "dataclass-args" and "dataclass" in kinds:
+            self._config = path[kinds.index("dataclass")].get("config", {})
+            self._fields = {field["name"]: _as_model_field(field) for field in path[-1]["fields"]}
+        elif kinds[-1] == "model-fields" and "model" in kinds:
             at = kinds.index("model")
             self._config = path[at].get("config", {})
             if not _is_validated_whole(kinds[:at], path[at]):
@@ -41,9 +44,16 @@ class Model:
                 self._fields = path[-1]["fields"]
 
     def validator(self, name: str) -> Callable[[Any], Any] | None:
-        """Return what validates a single field; None if that needs the other fields."""
+        """Return what validates a single field; None where that cannot be done apart from the rest.
+
+        That is so for validators that look at other fields, and in a dataclass, which validates whatever it is made
+        of, for all functions: they would then run twice.
+        """
         field = self._fields.get(name)
-        if field is None or any(function.get("type") == "with-info" for function in _functions(field["schema"])):
+        if field is None:
+            return None
+        functions = list(_functions(field["schema"]))
+        if functions and (self._inner is None or any(function.get("type") == "with-info" for function in functions)):
             return None
         run = self._compiled({"type": "model-fields", "fields": {name: _by_name(field)}})
 
@@ -93,6 +103,10 @@ class Model:
         if self._definitions:
             node = {"type": "definitions", "schema": node, "definitions": list(self._definitions.values())}
         return SchemaValidator(node, self._config).validate_python
+
+
+def _as_model_field(field: CoreSchema) -> CoreSchema:
+    return {"type": "model-field", "schema": field["schema"]}
 
 
 def _is_validated_whole(above: list[str], model: CoreSchema) -> bool:

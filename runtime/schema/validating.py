@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from runtime.schema.hints import Kind, class_of
+from runtime.schema.hints import Kind, class_of, is_pydantic_dataclass
 from runtime.schema.models import Model
 
 Validator = Callable[[Any], Any]
@@ -17,7 +17,7 @@ Build = Callable[[dict[str, Any]], Any]
 
 def validators_of(schema: Any, kind: Kind, plain: Mapping[str, Any]) -> dict[str, Validator]:
     """Return a check for each plain key, where the schema's library makes checks at all."""
-    if kind == "pydantic":
+    if kind == "pydantic" or is_pydantic_dataclass(schema):
         model = Model(schema)
         return {key: check for key in plain if (check := model.validator(key)) is not None}
     if kind == "struct":

@@ -1,0 +1,99 @@
+"""The one door from blocking code into async code: a process-wide event loop in a daemon thread.
+
+Whatever is open on an event loop of its own (a saver entered with ``async with``) is called there instead, so that the
+blocking API also works beside a running loop: from worker threads, or from a notebook whose loop is busy with the cell.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final, TypeVar
+
+import anyio
+from anyio import from_thread
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from anyio.lowlevel import EventLoopToken, current_token
+
+from persistence.errors import SaverLoopError
+
+T = TypeVar("T")
+
+_LOCK: Final = threading.Lock()
+
+
+class _Portal:
+    """The process's portal, started at its first use."""
+
+    portal: BlockingPortal | None = None
+    token: EventLoopToken
+    thread: int
+    keeper: Any
+
+
+def home() -> tuple[EventLoopToken, int]:
+    """Return the portal's event loop and thread, starting them if need be."""
+    with _LOCK:
+        if _Portal.portal is None:
+            _Portal.keeper = start_blocking_portal("asyncio", name="actorgraph portal")
+            _Portal.portal = _Portal.keeper.__enter__()
+            _Portal.token, _Portal.thread = _Portal.portal.call(_where)
+        return _Portal.token, _Portal.thread
+
+
+async def _where() -> tuple[EventLoopToken, int]:
+    return current_token(), threading.get_ident()
+
+
+def call(
+    function: Callable[[], Awaitable[T]], *, at: EventLoopToken | None, thread: int | None, instead: str
+) -> T:
+    """Run an async function to its end on another thread's event loop, and return its result.
+
+    Args:
+        function: what to run; the caller's context variables are visible to it.
+        at: the event loop that what is called is bound to; None: the portal's.
+        thread: that loop's thread.
+        instead: the async method to name if waiting here would deadlock.
+
+    Raises:
+        SaverLoopError: this is the thread of that loop, so waiting for it would never end.
+
+    An interrupt (Ctrl-C) while waiting cancels the function, then goes on.
+
+    """
+    if at is None:
+        at, thread = home()
+    if thread == threading.get_ident():
+        msg = f"Waiting here would deadlock: this thread runs the event loop that has to do the work. Await {instead}()."
+        raise SaverLoopError(msg)
+    scopes: list[anyio.CancelScope] = []
+    results: list[T] = []
+
+    async def contained() -> None:
+        with anyio.CancelScope() as scope:
+            scopes.append(scope)
+            results.append(await function())
+
+    try:
+        from_thread.run(contained, token=at)
+    except BaseException as error:
+        if scopes and not isinstance(error, Exception):
+            from_thread.run_sync(scopes[0].cancel, token=at)
+        raise
+    return results[0]
+
+
+class Entered:
+    """An async context manager held open on the portal's loop, by one task from entry to exit."""
+
+    def __init__(self, manager: AbstractAsyncContextManager[Any]) -> None:
+        home()
+        assert _Portal.portal is not None  # noqa: S101 - home() starts it
+        self._held = _Portal.portal.wrap_async_context_manager(manager)
+        self.value = self._held.__enter__()
+
+    def exit(self, *error: Any) -> None:
+        """Leave it; returns once it has closed."""
+        self._held.__exit__(*error)

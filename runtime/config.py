@@ -1,0 +1,5 @@
+"""What running code can ask for, under LangGraph's import path."""
+
+from runtime.context.scope import get_config, get_store, get_stream_writer
+
+__all__ = ["get_config", "get_store", "get_stream_writer"]

@@ -1,0 +1,8 @@
+"""The public face: describe a graph, compile it, run it."""
+
+from runtime.graph.builder import StateGraph
+from runtime.graph.compiled import CompiledStateGraph
+from runtime.graph.message import MessagesState, add_messages
+from runtime.types.constants import END, START
+
+__all__ = ["END", "START", "CompiledStateGraph", "MessagesState", "StateGraph", "add_messages"]

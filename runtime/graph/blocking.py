@@ -1,0 +1,107 @@
+"""The blocking API of a graph: thin doors to the async methods, through one portal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from persistence import portal
+from persistence.errors import SaverLoopError
+from runtime.errors import BlockingCallError
+
+if TYPE_CHECKING:
+    from runtime.run.program import Program
+    from runtime.types.config import RunnableConfig
+    from runtime.types.snapshot import StateSnapshot, StateUpdate
+
+
+class BlockingDoor:
+    """``invoke``, ``stream``, ``get_state`` and so on.
+
+    They run where the saver is open, else on the process's portal; so they work in plain scripts, in worker threads and
+    in a notebook whose loop is running. Where waiting would deadlock they raise BlockingCallError at once, naming the
+    async method.
+    """
+
+    program: Program
+
+    def _wait(self, method: str, *args: Any, **options: Any) -> Any:
+        bound: Callable[..., Any] = getattr(self, method)
+
+        async def run() -> Any:
+            return await bound(*args, **options)
+
+        return self._call(run, method)
+
+    def _call(self, run: Callable[[], Any], method: str) -> Any:
+        saver = self.program.saver
+        at, thread = getattr(saver, "home_token", None), getattr(saver, "home_thread", None)
+        try:
+            return portal.call(run, at=at, thread=thread, instead=method)
+        except SaverLoopError as error:
+            raise BlockingCallError(str(error)) from error
+
+    def _iterate(self, method: str, make: Callable[[], Any]) -> Iterator[Any]:
+        made: list[Any] = []
+        done = object()
+
+        async def following() -> Any:
+            if not made:
+                made.append(make())
+            return await anext(made[0], done)
+
+        async def close() -> None:
+            if made:
+                await made[0].aclose()
+
+        try:
+            while (item := self._call(following, method)) is not done:
+                yield item
+        finally:
+            self._call(close, method)
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:  # noqa: A002 - public name
+        """See ``ainvoke``."""
+        return self._wait("ainvoke", input, config, **options)
+
+    def stream(
+        self,
+        input: Any,  # noqa: A002 - LangGraph's public name
+        config: RunnableConfig | None = None,
+        **options: Any,
+    ) -> Iterator[Any]:
+        """See ``astream``. Closing the iterator, or dropping it, ends the run."""
+        return self._iterate("astream", lambda: self.astream(input, config, **options))  # type: ignore[attr-defined]
+
+    def get_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
+        """See ``aget_state``."""
+        snapshot: StateSnapshot = self._wait("aget_state", config, subgraphs=subgraphs)
+        return snapshot
+
+    def get_state_history(
+        self,
+        config: RunnableConfig,
+        *,
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - LangGraph's public name
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[StateSnapshot]:
+        """See ``aget_state_history``."""
+        return self._iterate(
+            "aget_state_history",
+            lambda: self.aget_state_history(config, filter=filter, before=before, limit=limit),  # type: ignore[attr-defined]
+        )
+
+    def update_state(
+        self, config: RunnableConfig, values: Any, as_node: str | None = None, task_id: str | None = None
+    ) -> RunnableConfig:
+        """See ``aupdate_state``."""
+        updated: RunnableConfig = self._wait("aupdate_state", config, values, as_node, task_id)
+        return updated
+
+    def bulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> RunnableConfig:
+        """See ``abulk_update_state``."""
+        updated: RunnableConfig = self._wait("abulk_update_state", config, supersteps)
+        return updated

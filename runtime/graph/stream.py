@@ -1,0 +1,95 @@
+"""``GraphStream``: a run as an async iterator and context manager.
+
+An iterator object, not an async generator: a generator that holds a nursery breaks when it is left early or closed from
+another task. The run lives in a host task and talks to the consumer through the hub.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Self
+
+import anyio
+
+from runtime.run.hosting import Host
+from runtime.streaming.hub import END_OF_STREAM, Hub, HubStatistics, StreamClosedError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+class GraphStream:
+    """Yields a run's chunks. The run starts with the first one asked for."""
+
+    def __init__(self, run: Callable[[], Awaitable[Any]], hub: Hub) -> None:
+        self._run = run
+        self._hub = hub
+        self._host: Host | None = None
+        self._over = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        if self._over:
+            raise StopAsyncIteration
+        if self._host is None:
+            self._host = Host()
+            self._host.start(self._produce(self._run, self._hub))
+        try:
+            chunk = await self._hub.get()
+        except BaseException:
+            await self.aclose()
+            raise
+        if type(chunk) is tuple and len(chunk) == 2 and chunk[0] is END_OF_STREAM:  # noqa: PLR2004 - the end mark
+            self._over = True
+            await self._host.ended()
+            if chunk[1] is not None:
+                raise chunk[1]
+            raise StopAsyncIteration
+        return chunk
+
+    @staticmethod
+    def _produce(run: Callable[[], Awaitable[Any]], hub: Hub) -> Callable[[], Awaitable[None]]:
+        """Return the host's function; it must not refer to the stream, which could never be dropped then."""
+
+        async def produce() -> None:
+            error: BaseException | None = None
+            try:
+                await run()
+            except StreamClosedError:
+                return
+            except anyio.get_cancelled_exc_class():
+                hub.finish(None)
+                raise
+            except BaseException as raised:  # noqa: BLE001 - handed to the consumer
+                error = raised
+            hub.finish(error)
+
+        return produce
+
+    async def aclose(self) -> None:
+        """End the run; return once every node has stopped and what had finished is saved."""
+        self._over = True
+        self._hub.close()
+        if self._host is not None:
+            self._host.cancel()
+            with anyio.CancelScope(shield=True):
+                await self._host.ended()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def statistics(self) -> HubStatistics:
+        """Return how full the buffer between run and consumer is and was."""
+        return self._hub.statistics()
+
+    def __del__(self) -> None:
+        if not self._over and self._host is not None:
+            self._hub.close()
+            self._host.cancel()

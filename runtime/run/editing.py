@@ -1,0 +1,217 @@
+"""Editing a thread from outside: writing to its state as if a node had returned something."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any
+
+from runtime.actors.node import NodeActor
+from runtime.context.scope import Scope
+from runtime.engine.applying import apply, fold
+from runtime.engine.cells import Cells
+from runtime.engine.resuming import match, null_writes
+from runtime.engine.scheduling import due
+from runtime.engine.tasks import Moment, Task
+from runtime.engine.writing import input_writes
+from runtime.errors import InvalidUpdateError, UnknownNodeError
+from runtime.run.claiming import claimed
+from runtime.run.conductor import IDS
+from runtime.run.journal import Journal
+from runtime.run.opening import missing_checkpoint
+from runtime.types.config import merge_configs
+from runtime.types.constants import COPY, END, INPUT, START, TASKS
+from runtime.types.snapshot import StateUpdate
+
+if TYPE_CHECKING:
+    from persistence.contracts.checkpoint import CheckpointTuple
+    from runtime.run.program import Program
+    from runtime.types.config import CallConfig, RunnableConfig
+
+
+class Editor:
+    """Applies updates to one thread. Routers that run meanwhile see it as their run (context.scope.RunView)."""
+
+    control = None
+    previous: Any = None
+    context: Any = None
+
+    def __init__(self, program: Program, config: CallConfig, salt: str) -> None:
+        self.program = program
+        self.plan = program.plan
+        self.config = config
+        self.store = program.store
+        self.ns = config.checkpoint_ns
+        self.thread_id = config.thread_id or ""
+        self.cells = Cells(program.plan, salt)
+        self.journal = Journal(program.saver, self.thread_id, self.ns, "sync", config.stored, {})
+        self.parent: str | None = None
+        """The checkpoint that the next update builds on."""
+        self.step = -1
+        """Step of the checkpoint that the next update makes."""
+        self.pending: list[tuple[str, str, Any]] = []
+        self.superseded = False
+        """Whether the addressed checkpoint has successors; then its stored writes are another branch's."""
+
+    def write_custom(self, task: Task, item: Any) -> None:
+        """Drop the item: nobody listens to an update."""
+
+    async def apply(self, supersteps: Sequence[Sequence[StateUpdate]]) -> RunnableConfig:
+        """Apply all supersteps; return the config of the last checkpoint made."""
+        self._check(supersteps)
+        async with claimed(self.program.saver, self.thread_id, reject=False):
+            await self._load()
+            for updates in supersteps:
+                await self._superstep([StateUpdate(*update) for update in updates])
+            await self.journal.close(None)
+        address = {"thread_id": self.thread_id, "checkpoint_ns": self.ns, "checkpoint_id": self.parent}
+        configurable = {key: value for key, value in self.config.configurable.items() if key not in address}
+        return merge_configs({"configurable": {**configurable, **address}})
+
+    @staticmethod
+    def _check(supersteps: Sequence[Sequence[StateUpdate]]) -> None:
+        if not supersteps:
+            msg = "No supersteps provided: give at least one list of updates."
+            raise ValueError(msg)
+        for updates in supersteps:
+            if not updates:
+                msg = "No updates provided in a superstep: give each at least one."
+                raise ValueError(msg)
+            if len(updates) > 1 and any(update[1] is None for update in updates):
+                msg = "Several updates in one superstep need as_node each."
+                raise InvalidUpdateError(msg)
+
+    async def _load(self) -> None:
+        found: CheckpointTuple | None = await self.journal.load(self.config.checkpoint_id)
+        if found is None:
+            if self.config.checkpoint_id is not None:
+                raise missing_checkpoint(self.config.checkpoint_id, self.thread_id, self.ns)
+            return
+        if self.config.checkpoint_id is not None:
+            head = await self.journal.load(None)
+            self.superseded = head is not None and head.checkpoint["id"] != found.checkpoint["id"]
+        self.cells.restore(found.checkpoint, found.lineage)
+        self.journal.remember(self.cells)
+        self.parent = found.checkpoint["id"]
+        self.grandparent = found.parent_config["configurable"]["checkpoint_id"] if found.parent_config else None
+        self.step = int(found.metadata.get("step", -2)) + 1
+        self.pending = list(found.pending_writes or ())
+        loose = null_writes(self.pending)
+        if loose:
+            fold(self.cells, [loose], {}, bump=False)
+
+    grandparent: str | None = None
+
+    # ---- one superstep of updates ------------------------------------------------------------------------------
+
+    async def _superstep(self, updates: list[StateUpdate]) -> None:
+        first = updates[0]
+        if len(updates) == 1 and first.as_node == END:
+            await self._finish(first.values)
+        elif len(updates) == 1 and first.as_node == INPUT:
+            await self._input(first.values)
+        elif len(updates) == 1 and first.as_node == COPY:
+            await self._copy(first.values)
+        else:
+            await self._as_nodes(updates)
+        self.pending, self.superseded = [], False
+
+    async def _finish(self, values: Any) -> None:
+        """Take what finished tasks wrote, drop the rest: the thread is done."""
+        if values is not None:
+            msg = f"Cannot apply values as END; only None ends a thread, got {values!r}."
+            raise InvalidUpdateError(msg)
+        tasks = self._due()
+        match(tasks, self.pending)
+        finished = [task for task in tasks if task.finished]
+        if finished:
+            apply(self.cells, finished)
+        fold(self.cells, (), self._triggers(self._due(), tasks), bump=True)
+        self.cells.updated = set()
+        await self._record("update")
+
+    async def _input(self, values: Any) -> None:
+        """Give the thread fresh input, as a run would; nothing runs yet."""
+        input_writes(self.plan, values)
+        fold(self.cells, [[(START, values)]], {}, bump=False)
+        await self._record("input")
+
+    async def _copy(self, values: Any) -> None:
+        """Make a sibling of the addressed checkpoint, with updates on top if given."""
+        if self.parent is None:
+            msg = f"Thread {self.thread_id!r} is empty: there is nothing to copy."
+            raise InvalidUpdateError(msg)
+        updates = None if values is None else [StateUpdate(*update) for update in values]
+        self.parent, self.step = self.grandparent, self.step - 1
+        await self._record("fork")
+        if updates:
+            self.pending = []
+            await self._as_nodes(updates)
+
+    async def _as_nodes(self, updates: list[StateUpdate]) -> None:
+        tasks = self._due()
+        by_name: dict[str, Task] = {}
+        for task in tasks:
+            by_name.setdefault(task.name, task)
+        written: list[Task] = []
+        for update in updates:
+            name = self._as_node(update.as_node)
+            task = by_name.pop(name, None) or Task(self.plan.nodes[name], self._moment())
+            if update.task_id is not None:
+                task.rename(update.task_id)
+            task.writes = await self._written(task, update.values)
+            written.append(task)
+        if self.parent is not None:
+            for task in written:
+                kept = [write for write in task.writes or () if not (self.superseded or write[0] == TASKS)]
+                if kept or not self.superseded:
+                    self.journal.hold(self.parent, task.id, task.path_text, kept or task.stored_writes())
+        ran = {**self._triggers(tasks, []), **{task.name: task.triggers for task in written}}
+        fold(self.cells, [task.writes or () for task in sorted(written, key=lambda task: task.order)], ran, bump=True)
+        self.cells.seen = {task.name: self.cells.seen.get(task.name, {}) for task in written}
+        await self._record("update")
+
+    async def _written(self, task: Task, values: Any) -> list[tuple[str, Any]]:
+        """Return the writes of a node that returned these values: state, edges, routers."""
+        actor = NodeActor(task.node, self)
+        scope = Scope(self, task)
+        context = copy_context()
+        context.run(scope.enter)
+        return await actor.write_out(context, scope, task, values)
+
+    def _as_node(self, name: str | None) -> str:
+        nodes = self.plan.nodes
+        if name is not None:
+            if name not in nodes:
+                msg = f"Node {name!r} does not exist. Known nodes: {', '.join(nodes)}."
+                raise UnknownNodeError(msg)
+            return name
+        real = self.plan.known()
+        if len(real) == 1:
+            return real[0]
+        ran = [node for node in self.cells.seen if node in nodes]
+        if len(ran) == 1:
+            return ran[0]
+        if not ran:
+            return START
+        msg = f"Ambiguous update, specify as_node: the last superstep ran {', '.join(sorted(ran))}."
+        raise InvalidUpdateError(msg)
+
+    # ---- pieces ------------------------------------------------------------------------------------------------
+
+    def _moment(self) -> Moment:
+        return Moment(self.parent or "", self.ns, self.step, 0)
+
+    def _due(self) -> list[Task]:
+        return due(self.cells, self._moment())
+
+    @staticmethod
+    def _triggers(tasks: list[Task], more: list[Task]) -> dict[str, tuple[str, ...]]:
+        return {task.name: task.triggers for task in (*tasks, *more) if task.triggers}
+
+    async def _record(self, source: str) -> None:
+        checkpoint_id = IDS.mint(self.step, self.parent)
+        await self.journal.checkpoint(self.cells, checkpoint_id, self.parent, source, self.step)
+        await self.journal.settle()
+        self.grandparent, self.parent = self.parent, checkpoint_id
+        self.step += 1

@@ -1,0 +1,226 @@
+"""The hub: what happens in a run, as the modes that somebody listens to, through one bounded buffer.
+
+A run without a listener has no hub, so nothing is made for an observer who is not there.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import anyio
+
+from runtime.engine.projecting import updates_of_task, values_of, writes_view
+from runtime.errors import UnknownStreamModeError
+from runtime.types.constants import INTERRUPT, START
+from runtime.types.streams import STREAM_MODES
+
+if TYPE_CHECKING:
+    from runtime.engine.cells import Cells
+    from runtime.engine.tasks import Task
+
+CAPACITY: Final = 256
+"""Chunks that wait for a slow consumer before the run waits for it. Several supersteps' worth, a few hundred KiB."""
+
+END_OF_STREAM: Final = object()
+
+
+class Stage(Protocol):
+    """What the hub needs of the run it reports on."""
+
+    cells: Cells
+    ns: str
+    step: int
+    checkpoint_id: str
+
+
+class StreamClosedError(Exception):
+    """Nobody reads any more; the run ends itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class HubStatistics:
+    """How full the buffer is and was."""
+
+    capacity: int
+    waiting: int
+    peak: int
+
+
+def check_modes(given: str | Sequence[str]) -> tuple[frozenset[str], bool]:
+    """Return the modes and whether a single one was asked for. Raises UnknownStreamModeError."""
+    single = isinstance(given, str)
+    modes = (given,) if isinstance(given, str) else tuple(given)
+    for mode in modes:
+        if mode not in STREAM_MODES:
+            msg = f"Unknown stream mode {mode!r}. Known modes: {', '.join(STREAM_MODES)}."
+            raise UnknownStreamModeError(msg)
+    return frozenset(modes), single
+
+
+class Hub:
+    """Turns a run's events into chunks, and keeps them until they are read."""
+
+    def __init__(self, modes: frozenset[str], *, single: bool, subgraphs: bool = False) -> None:
+        self.modes = modes
+        self._single = single
+        self._subgraphs = subgraphs
+        self._chunks: deque[Any] = deque()
+        self._peak = 0
+        self._readable = anyio.Event()
+        self._writable = anyio.Event()
+        self.closed = False
+        """Set when the reader leaves."""
+
+    # ---- the buffer --------------------------------------------------------------------------------------------
+
+    async def _put(self, ns: str, mode: str, payload: Any) -> None:
+        if self.closed:
+            raise StreamClosedError
+        while len(self._chunks) >= CAPACITY:
+            self._writable = anyio.Event()
+            await self._writable.wait()
+            if self.closed:
+                raise StreamClosedError
+        self.put_nowait(ns, mode, payload)
+
+    def put_nowait(self, ns: str, mode: str, payload: Any) -> None:
+        """Add a chunk, whatever waits already."""
+        chunk = payload if self._single else (mode, payload)
+        if self._subgraphs:
+            path = tuple(ns.split("|")) if ns else ()
+            chunk = (path, payload) if self._single else (path, mode, payload)
+        self._chunks.append(chunk)
+        self._peak = max(self._peak, len(self._chunks))
+        self._readable.set()
+
+    def finish(self, error: BaseException | None) -> None:
+        """Say that nothing more comes, and how the run ended."""
+        self._chunks.append((END_OF_STREAM, error))
+        self._readable.set()
+
+    async def get(self) -> Any:
+        """Return the next chunk, or ``(END_OF_STREAM, error)``."""
+        while not self._chunks:
+            self._readable = anyio.Event()
+            await self._readable.wait()
+        chunk = self._chunks.popleft()
+        if len(self._chunks) < CAPACITY:
+            self._writable.set()
+        return chunk
+
+    def close(self) -> None:
+        """Leave: the run's next chunk fails with StreamClosedError."""
+        self.closed = True
+        self._chunks.clear()
+        self._writable.set()
+        self._readable.set()
+
+    def statistics(self) -> HubStatistics:
+        """Return how full the buffer is and was."""
+        return HubStatistics(CAPACITY, len(self._chunks), self._peak)
+
+    # ---- what happens in a run ---------------------------------------------------------------------------------
+
+    async def _emit(self, run: Stage, mode: str, payload: Any) -> None:
+        if mode in self.modes:
+            await self._put(run.ns, mode, payload)
+
+    async def _debug(self, run: Stage, kind: str, step: int, payload: Any) -> None:
+        if "debug" in self.modes:
+            stamped = {"step": step, "timestamp": datetime.now(UTC).isoformat(), "type": kind, "payload": payload}
+            await self._put(run.ns, "debug", stamped)
+
+    async def tasks_started(self, run: Any, tasks: Sequence[Task]) -> None:
+        """Report tasks about to run."""
+        if not self.modes & {"tasks", "debug"}:
+            return
+        for task in tasks:
+            if task.name == START or task.finished:
+                continue
+            payload = {
+                "id": task.id,
+                "name": task.name,
+                "input": task.send.arg if task.send is not None else values_of(run.cells, task.node.schema.channels),
+                "triggers": task.triggers or ("__pregel_push",),
+            }
+            if task.node.metadata:
+                payload["metadata"] = dict(task.node.metadata)
+            await self._emit(run, "tasks", payload)
+            await self._debug(run, "task", run.step, payload)
+
+    async def task_finished(self, run: Any, task: Task, *, cached: bool = False) -> None:
+        """Report what a task wrote."""
+        if task.name == START:
+            return
+        if "updates" in self.modes:
+            payload: dict[str, Any] = {task.name: updates_of_task(run.cells, task, run.call.output_keys)}
+            if cached:
+                payload["__metadata__"] = {"cached": True}
+            await self._emit(run, "updates", payload)
+        await self._ended(run, task, result=writes_view(run.cells, task.writes or ()) or {})
+
+    async def task_failed(self, run: Any, task: Task, error: BaseException) -> None:
+        """Report a failure; ``updates`` shows none."""
+        await self._ended(run, task, error=error)
+
+    async def task_paused(self, run: Any, task: Task) -> None:
+        """Report a question."""
+        await self._ended(run, task, interrupts=task.interrupts)
+
+    async def _ended(
+        self, run: Any, task: Task, *, result: Any = None, error: Any = None, interrupts: Sequence[Any] = ()
+    ) -> None:
+        if task.name == START or not self.modes & {"tasks", "debug"}:
+            return
+        payload = {
+            "id": task.id,
+            "name": task.name,
+            "error": error,
+            "result": result if result is not None else {},
+            "interrupts": [
+                {"value": question.value, "id": question.id, "response_schema": question.response_schema}
+                for question in interrupts
+            ],
+        }
+        await self._emit(run, "tasks", payload)
+        await self._debug(run, "task_result", run.step, payload)
+
+    async def values(self, run: Any) -> None:
+        """Report the state after a superstep, if it changed what the run returns."""
+        if "values" not in self.modes:
+            return
+        keys = run.call.output_keys or run.plan.output_keys
+        wanted = ("__root__",) if run.plan.bare else keys
+        if run.cells.updated and not run.cells.updated.isdisjoint(wanted):
+            await self._emit(run, "values", values_of(run.cells, keys))
+
+    async def resumed(self, run: Any) -> None:
+        """Report the state that a resumed run starts from."""
+        if "values" in self.modes:
+            await self._emit(run, "values", values_of(run.cells, run.call.output_keys or run.plan.output_keys))
+
+    async def paused(self, run: Any, questions: Sequence[Any]) -> None:
+        """Report that the run stops for answers, or at a breakpoint (no questions)."""
+        await self._emit(run, "updates", {INTERRUPT: tuple(questions)})
+        if questions and "values" in self.modes:
+            values = values_of(run.cells, run.call.output_keys or run.plan.output_keys)
+            shown = {**values, INTERRUPT: tuple(questions)} if isinstance(values, dict) else {INTERRUPT: tuple(questions)}
+            await self._emit(run, "values", shown)
+
+    async def checkpoint(self, run: Any, source: str, step: int, parent: str | None) -> None:
+        """Report a checkpoint and what it makes due."""
+        if not self.modes & {"checkpoints", "debug"}:
+            return
+        payload = run.checkpoint_view(source, step, parent)
+        await self._emit(run, "checkpoints", payload)
+        await self._debug(run, "checkpoint", step, payload)
+
+    def custom(self, run: Any, task: Task, item: Any) -> None:
+        """Report what a node wrote to its stream writer."""
+        del task
+        if "custom" in self.modes and not self.closed:
+            self.put_nowait(run.ns, "custom", item)
