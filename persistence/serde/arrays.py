@@ -1,0 +1,108 @@
+"""How numpy arrays and scalars are stored.
+
+numpy is imported when the first one is read; by its fixed name, as the code of a value says that it is an array.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from persistence.errors import CorruptDataError
+from persistence.serde import tags
+from persistence.serde.writing import Refusal, Write, Writer, pack
+
+if TYPE_CHECKING:
+    import numpy as np
+    from msgspec.msgpack import Ext
+
+    from persistence.serde.reading import Reader
+
+_PLAIN_DTYPE: Final = re.compile(r"[<>|][biufcmMSUV]\d+(\[\w+\])?|[<>][mM]8|[bBhHiIlLqQ]", re.ASCII)
+
+
+def array_writer(cls: type) -> Write | None:
+    """Return how a numpy array or scalar is written; None for any other class."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or cls.__module__ != "numpy":
+        return None
+    if cls is numpy.ndarray:
+        return _write_array
+    return _write_scalar if issubclass(cls, numpy.generic) else None
+
+
+def _description(dtype: np.dtype[Any]) -> object:
+    """Return what a dtype can be made from again: its text, or the list of its fields."""
+    from numpy.lib import format as npy  # noqa: PLC0415 - optional package
+
+    if dtype.hasobject:
+        msg = f"its dtype {dtype} holds Python objects; convert it to numbers or text, or to a list"
+        raise Refusal(msg)
+    described: Any = npy.dtype_to_descr(dtype) if dtype.names or dtype.subdtype else dtype.str
+    for candidate in (described, dtype.char):
+        again = _dtype(candidate) if _is_description(candidate) else None
+        if again == dtype and again.type is dtype.type:
+            return candidate
+    msg = f"its dtype {dtype!r} has no stored form"
+    raise Refusal(msg)
+
+
+def _is_description(described: object) -> bool:
+    return not isinstance(described, str) or _PLAIN_DTYPE.fullmatch(described) is not None
+
+
+def _dtype(described: Any) -> np.dtype[Any]:
+    from numpy.lib import format as npy  # noqa: PLC0415 - optional package
+
+    if not _is_description(described):
+        msg = f"A stored array has the dtype {described!r}, which is never stored."
+        raise CorruptDataError(msg)
+    dtype = npy.descr_to_dtype(described)
+    if dtype.hasobject:
+        msg = "A stored array claims to hold Python objects."
+        raise CorruptDataError(msg)
+    return dtype
+
+
+def _write_array(writer: Writer, value: np.ndarray[Any, Any], depth: int) -> Ext:
+    order: Literal["C", "F"] = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
+    described = writer.convert(_description(value.dtype), depth)
+    return pack(tags.ARRAY, [described, list(value.shape), order, value.tobytes(order)])
+
+
+def _write_scalar(writer: Writer, value: np.generic[Any], depth: int) -> Ext:
+    if isinstance(value, str | bytes):  # a dtype would drop trailing NULs
+        kind, plain = ("U", str.__str__(value)) if isinstance(value, str) else ("S", bytes(memoryview(value)))
+        return pack(tags.ARRAY_SCALAR, [kind, writer.convert(plain, depth)])
+    described = _description(value.dtype)
+    if value.dtype.type is not type(value):
+        msg = f"it is a numpy scalar of the class {type(value).__qualname__}, which its dtype does not make again"
+        raise Refusal(msg)
+    return pack(tags.ARRAY_SCALAR, [writer.convert(described, depth), value.tobytes()])
+
+
+def read_array(reader: Reader, data: memoryview) -> object:
+    """Return a new, writable array."""
+    import numpy as np  # noqa: PLC0415 - optional package
+
+    described, shape, order, raw = reader.array(data)
+    dtype = _dtype(described)
+    if order not in {"C", "F"} or math.prod(shape) * dtype.itemsize != len(raw) or min(shape, default=0) < 0:
+        msg = f"A stored array of shape {shape} and dtype {dtype} comes with {len(raw)} bytes."
+        raise CorruptDataError(msg)
+    if not raw:
+        return np.empty(shape, dtype, order)
+    return np.frombuffer(bytearray(raw), dtype).reshape(shape, order=order)
+
+
+def read_scalar(reader: Reader, data: memoryview) -> object:
+    """Return a scalar."""
+    import numpy as np  # noqa: PLC0415 - optional package
+
+    described, raw = reader.array(data)
+    if described in {"U", "S"}:
+        return np.str_(raw) if described == "U" else np.bytes_(raw)
+    (scalar,) = np.frombuffer(raw, _dtype(described))
+    return scalar

@@ -1,0 +1,117 @@
+"""How pydantic's models and secrets are stored.
+
+A model's whole state is kept: fields, extra and private attributes, and which fields were set. It is put back as it
+was, without validation. pydantic is never imported here unless a value needs it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from persistence.serde import tags
+from persistence.serde.shapes import divided, lacking, trimmed
+from persistence.serde.writing import Write, Writer, pack
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from msgspec.msgpack import Ext
+    from pydantic import BaseModel
+    from typing_extensions import TypeIs
+
+    from persistence.serde.reading import Reader
+
+
+def is_model(cls: type) -> TypeIs[type[BaseModel]]:
+    """Whether a class is a pydantic 2 model; if so, pydantic has been imported."""
+    main = sys.modules.get("pydantic.main")
+    return main is not None and issubclass(cls, main.BaseModel)
+
+
+class ModelShape:
+    """The four attributes that make up the state of a model."""
+
+    code = tags.MODEL
+
+    def __init__(self, cls: type[BaseModel]) -> None:
+        """Look at the class's fields."""
+        self._cls = cls
+        self._fields = cls.__pydantic_fields__
+
+    def write(self, writer: Writer, name: str, value: BaseModel, depth: int) -> Ext:
+        """Return the extension for an instance."""
+        fields, others, absent = divided(value.__dict__, self._fields)
+        was_set = value.__pydantic_fields_set__
+        extra, private = value.__pydantic_extra__, value.__pydantic_private__
+        parts = trimmed(
+            [name, writer.attributes(fields, depth), True if was_set == fields.keys() else sorted(was_set)],
+            None if extra is None else [writer.attributes(extra, depth)],
+            None if private is None else [writer.attributes(private, depth)],
+            writer.attributes(others, depth),
+            absent,
+        )
+        return pack(self.code, parts)
+
+    def read(self, parts: list[Any]) -> object:
+        """Return the instance."""
+        fields, was_set, *rest = parts
+        extra, private, others, absent = (*rest, None, None, None, None)[:4]
+        was_set = set(fields if was_set is True else was_set)
+        if fields.keys() != self._fields.keys():
+            fields = self._evolved(fields, absent or ())
+            was_set &= fields.keys()
+        cls: type[BaseModel] = self._cls
+        value = object.__new__(cls)
+        object.__setattr__(value, "__dict__", {**fields, **others} if others else fields)
+        object.__setattr__(value, "__pydantic_fields_set__", was_set)
+        object.__setattr__(value, "__pydantic_extra__", extra and extra[0])
+        object.__setattr__(value, "__pydantic_private__", self._private(private and private[0]))
+        return value
+
+    def _evolved(self, stored: Mapping[str, object], absent: list[str] | tuple[()]) -> dict[str, object]:
+        state = {name: item for name, item in stored.items() if name in self._fields}
+        for name, field in self._fields.items():
+            if name in state or name in absent:
+                continue
+            if field.is_required():
+                raise lacking(self._cls, name)
+            state[name] = field.get_default(call_default_factory=True, validated_data=state)
+        return state
+
+    def _private(self, stored: dict[str, object] | None) -> dict[str, object] | None:
+        """Give a model stored before its class had private attributes their defaults."""
+        declared = self._cls.__private_attributes__
+        if stored is not None or not declared:
+            return stored
+        from pydantic_core import PydanticUndefined  # noqa: PLC0415 - loaded with the class
+
+        defaults = ((name, private.get_default()) for name, private in declared.items())
+        return {name: default for name, default in defaults if default is not PydanticUndefined}
+
+
+def secret_writer(cls: type) -> Write | None:
+    """Return how a secret of pydantic is written; None for any other class."""
+    types = sys.modules.get("pydantic.types")
+    if types is not None and cls in {types.SecretStr, types.SecretBytes}:
+        return _write_secret
+    return None
+
+
+def _write_secret(writer: Writer, value: Any, depth: int) -> Ext:
+    return pack(tags.SECRET, writer.convert(value.get_secret_value(), depth))
+
+
+def read_secret(reader: Reader, data: memoryview) -> object:
+    """Return the secret, which is text or bytes as what was stored."""
+    from pydantic import SecretBytes, SecretStr  # noqa: PLC0415 - optional package
+
+    secret = reader.value(data)
+    return SecretBytes(secret) if isinstance(secret, bytes) else SecretStr(_text(secret))
+
+
+def _text(secret: object) -> str:
+    if not isinstance(secret, str):
+        msg = f"A stored secret is a {type(secret).__name__}."
+        raise TypeError(msg)
+    return secret

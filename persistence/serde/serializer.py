@@ -1,0 +1,177 @@
+"""Values to stored bytes and back.
+
+A stored value is a short type and its data: ``null`` (no data), or ``bytes`` and ``msgpack``, each four bytes of CRC-32
+over type and payload, then the payload. What goes in comes out, of the same type, or ``dumps_typed`` raises. Objects
+that are referred to twice come back as two.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from persistence.errors import CorruptDataError, DecryptionError, SerializationError, StoredDataError, UnknownTypeError
+from persistence.serde import catalog, containers, times, values
+from persistence.serde.reading import Reader
+from persistence.serde.registry import Registry
+from persistence.serde.writing import MAX_DEPTH, SCALARS, Refusal, Writer, encode, is_plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Typed = tuple[str, bytes]
+"""A stored value: its type, and its data."""
+
+ENCRYPTED: Final = "+aes"
+"""How the type of an encrypted value ends."""
+
+_NULL: Final = "null"
+_BYTES: Final = "bytes"
+_MSGPACK: Final = "msgpack"
+_CHECKSUM: Final = struct.Struct("<I")
+_SEED_BYTES: Final = zlib.crc32(_BYTES.encode())
+_SEED_MSGPACK: Final = zlib.crc32(_MSGPACK.encode())
+_WRITES: Final = containers.WRITES | values.WRITES | times.WRITES
+_READS: Final = containers.READS | values.READS | times.READS | catalog.READS
+
+
+def place(*parts: str) -> bytes:
+    """Encode where a value is stored, so that no two places look alike, whatever the parts contain."""
+    return b"".join(len(part).to_bytes(4, "little") + part for part in map(values.text_bytes, parts))
+
+
+class Serializer:
+    """Turns values into bytes that carry a checksum, and rebuilds only what is registered.
+
+    ``strict`` decides what happens to an unregistered class while writing: it is refused, or, unless strict, registered
+    in ``registry`` on the spot. Reading never registers and never imports. Values may be nested ``MAX_DEPTH`` levels
+    deep. One serializer may be used by several threads.
+    """
+
+    encrypts: bool = False
+    """Whether ``seal`` hides the data; a saver then binds each value to its place."""
+
+    def __init__(self, *, registry: Registry | None = None, strict: bool = True) -> None:
+        """Use a registry of its own, and behind it the shared one of the process."""
+        self.registry: Registry = Registry() if registry is None else registry
+        self.strict: bool = strict
+        known = catalog.Catalog(self.registry, strict=strict)
+        self._writer = Writer(known, _WRITES, thorough=False)
+        self._thorough_writer = Writer(known, _WRITES, thorough=True)
+        self._reader = Reader(known, _READS)
+
+    def register_types(self, types: Iterable[type]) -> None:
+        """Allow values of these types to be stored and rebuilt."""
+        self.registry.register(*types)
+
+    def dumps_typed(self, value: object) -> Typed:
+        """Return the stored form of a value.
+
+        Raises:
+            SerializationError: it, or something in it, cannot be stored as it is; names the type and the way to it.
+        """
+        kind = type(value)
+        if kind is dict or kind is list:
+            try:
+                payload = encode(value)
+            except Exception:  # noqa: BLE001 - the walk says better what is wrong
+                payload = self._walked(value)
+            else:
+                if not is_plain(value):  # type: ignore[arg-type]  # just tested
+                    payload = self._walked(value)
+        elif value is None:
+            return _NULL, b""
+        elif kind is bytes:
+            return _BYTES, _CHECKSUM.pack(zlib.crc32(value, _SEED_BYTES)) + value  # type: ignore[arg-type,operator]
+        elif kind in SCALARS:
+            try:
+                payload = encode(value)
+            except (UnicodeEncodeError, OverflowError):
+                payload = self._walked(value)
+        else:
+            payload = self._walked(value)
+        return _MSGPACK, _CHECKSUM.pack(zlib.crc32(payload, _SEED_MSGPACK)) + payload
+
+    def loads_typed(self, typed: Typed) -> object:
+        """Return the value of a stored form.
+
+        Raises:
+            CorruptDataError: the data is damaged.
+            UnknownTypeError: it holds a class that is not registered, or something that a newer version wrote.
+            DecryptionError: it is still sealed.
+        """
+        kind, data = typed
+        if kind == _MSGPACK:
+            payload = memoryview(data)[4:]
+            if data[:4] != _CHECKSUM.pack(zlib.crc32(payload, _SEED_MSGPACK)):
+                raise _damaged(data)
+            return self._read(payload)
+        if kind == _NULL and not data:
+            return None
+        if kind == _BYTES:
+            raw = bytes(memoryview(data)[4:])
+            if data[:4] != _CHECKSUM.pack(zlib.crc32(raw, _SEED_BYTES)):
+                raise _damaged(data)
+            return raw
+        raise _unreadable(kind, data)
+
+    def seal(self, typed: Typed, place: bytes) -> Typed:  # noqa: ARG002 - the encrypting serializer needs it
+        """Return what to store at a place; here, the value as it is."""
+        return typed
+
+    def open(self, typed: Typed, place: bytes) -> Typed:  # noqa: ARG002
+        """Return what was sealed at a place; here, the value as it is.
+
+        Raises:
+            DecryptionError: it was sealed by a serializer that encrypts.
+        """
+        if typed[0].endswith(ENCRYPTED):
+            raise _unreadable(*typed)
+        return typed
+
+    def _walked(self, value: object) -> bytes:
+        try:
+            try:
+                return encode(self._writer.convert(value, 0))
+            except (UnicodeEncodeError, OverflowError):
+                return encode(self._thorough_writer.convert(value, 0))
+        except Refusal as refusal:
+            msg = f"Cannot store {refusal.where()}: {refusal.reason}."
+        except RecursionError:
+            msg = f"Cannot store a {type(value).__qualname__}: it is nested too deeply for the stack that is left here."
+        except Exception as error:
+            msg = f"Cannot store a {type(value).__qualname__}: {type(error).__name__}: {error}."
+            raise SerializationError(msg) from error
+        raise SerializationError(msg)
+
+    def _read(self, payload: memoryview) -> object:
+        try:
+            return self._reader.value(payload)
+        except StoredDataError:
+            raise
+        except RecursionError:
+            msg = f"A stored value is nested too deeply to be read here; the limit when writing is {MAX_DEPTH} levels."
+            raise CorruptDataError(msg) from None
+        except msgspec.MsgspecError as error:
+            msg = f"A stored value does not parse: {error}."
+            raise CorruptDataError(msg) from error
+        except Exception as error:
+            msg = f"A stored value cannot be rebuilt: {type(error).__name__}: {error}."
+            raise CorruptDataError(msg) from error
+
+
+def _damaged(data: bytes) -> CorruptDataError:
+    return CorruptDataError(
+        f"A stored value of {len(data)} bytes does not match its checksum: it was damaged or cut short."
+    )
+
+
+def _unreadable(kind: str, data: bytes) -> StoredDataError:
+    if kind.endswith(ENCRYPTED):
+        return DecryptionError("A stored value is encrypted; open it with an EncryptedSerializer that has its key.")
+    if kind == _NULL:
+        return CorruptDataError(f"A stored null comes with {len(data)} bytes of data.")
+    return UnknownTypeError(f"A stored value is of the type {kind!r}, which this version does not know.")

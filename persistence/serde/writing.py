@@ -1,0 +1,165 @@
+"""From values to what msgspec can write without changing it.
+
+msgspec writes tuples, sets and named tuples as lists, enums as their values, dataclasses and dict subclasses as maps,
+all silently. So a value is handed to it as it is only when it consists of nothing but exact builtins (``is_plain``, at
+C speed); everything else is walked, and whatever needs a tag becomes an extension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from gc import get_referents
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.msgpack import Encoder, Ext
+
+if TYPE_CHECKING:
+    from persistence.serde.catalog import Catalog
+
+MAX_DEPTH: Final = 200
+"""How deep a stored value may be nested: containers and objects on the way from the root, fields counting as one.
+
+Reading needs up to four interpreter frames a level, out of 1000 by default, and the caller's must fit too.
+"""
+
+SCALARS: Final = frozenset({type(None), bool, int, float, str, bytes})
+"""Exact types that msgspec writes and reads back as they are, as values and as keys of a dict."""
+
+_PLAIN: Final = SCALARS | {list, dict}
+_UNCHECKED: Final = frozenset({type(None), bool, float, bytes})
+_REPR_LIMIT = 60
+
+encode: Final = Encoder().encode
+
+Write = Callable[["Writer", Any, int], object]
+"""Turns a value of one kind into what msgspec can write; the number is the depth of what it contains."""
+
+
+class Refusal(Exception):  # noqa: N818 - a signal between walk and serializer
+    """A value that cannot be stored, with the way to it, innermost step first."""
+
+    def __init__(self, reason: str) -> None:
+        """Start with an empty path; each level that it passes adds its own step."""
+        super().__init__(reason)
+        self.reason = reason
+        self.path: list[str] = []
+
+    def where(self) -> str:
+        """Return the path from the root, like ``$['user'][3].name``."""
+        return "$" + "".join(reversed(self.path))
+
+
+def is_plain(value: list[object] | dict[object, object]) -> bool:
+    """Whether a list or dict holds exact builtins only, all the way down.
+
+    Level by level and without a Python loop over items: the referents of lists are their items, those of dicts their
+    values and keys (keys of all-text dicts, which need no check, are left out), those of scalars nothing. Call it only
+    with a value that msgspec could write, which is therefore finite.
+    """
+    found = get_referents(value)
+    for _ in range(MAX_DEPTH):
+        if SCALARS.issuperset(map(type, found)):
+            return True
+        if not _PLAIN.issuperset(map(type, found)):
+            return False
+        found = get_referents(*found)
+    return False
+
+
+class Writer:
+    """Walks a value and tags what msgspec would flatten.
+
+    A thorough writer also looks at each text and number, for lone surrogates and integers beyond 64 bits; it is used
+    only after msgspec has met one.
+    """
+
+    __slots__ = ("_kinds", "catalog", "thorough", "untouched")
+
+    def __init__(self, catalog: Catalog, kinds: Mapping[type, Write], *, thorough: bool) -> None:
+        """Take the classes that may be stored and how each exact type is written."""
+        self.catalog = catalog
+        self.thorough = thorough
+        self.untouched = _UNCHECKED if thorough else SCALARS
+        self._kinds = kinds
+
+    def convert(self, value: object, depth: int) -> object:
+        """Return what msgspec can write for the value.
+
+        Raises:
+            Refusal: the value, or something in it, cannot be stored.
+        """
+        cls = type(value)
+        if cls in self.untouched:
+            return value
+        if depth > MAX_DEPTH:
+            msg = f"it is nested deeper than {MAX_DEPTH} levels, or contains itself"
+            raise Refusal(msg)
+        write = self._kinds.get(cls) or self.catalog.writer_for(cls)
+        return write(self, value, depth + 1)
+
+    def items(self, values: Iterable[object], depth: int) -> list[object]:
+        """Convert the items of a sequence or set."""
+        untouched, convert = self.untouched, self.convert
+        out: list[object] = []
+        try:
+            for item in values:
+                out.append(item if type(item) in untouched else convert(item, depth))  # noqa: PERF401 - see below
+        except Refusal as refusal:
+            refusal.path.append(f"[{len(out)}]")  # needs to know how far it came
+            raise
+        return out
+
+    def pairs(self, mapping: Mapping[Any, object], depth: int) -> list[object]:
+        """Convert a mapping to key, value, key, value ..."""
+        convert = self.convert
+        out: list[object] = []
+        key: object = None
+        try:
+            for key, value in mapping.items():
+                out.append(convert(key, depth))
+                out.append(convert(value, depth))
+        except Refusal as refusal:
+            refusal.path.append(f"[{_short(key)}]" if len(out) % 2 else f".keys()[{_short(key)}]")
+            raise
+        return out
+
+    def attributes(self, mapping: Mapping[str, object], depth: int) -> dict[str, object]:
+        """Convert the attributes of an object; their names are text and stay."""
+        untouched, convert = self.untouched, self.convert
+        out: dict[str, object] = {}
+        name = ""
+        try:
+            for name, value in mapping.items():
+                out[name] = value if type(value) in untouched else convert(value, depth + 1)
+        except Refusal as refusal:
+            refusal.path.append(f".{name}")
+            raise
+        return out
+
+    def native(self, mapping: dict[Any, object], depth: int) -> dict[object, object] | None:
+        """Convert a dict whose keys msgspec can write; None if there is another key."""
+        untouched, convert = self.untouched, self.convert
+        if not untouched.issuperset(map(type, mapping)) and not all(self._is_native_key(key) for key in mapping):
+            return None
+        out: dict[object, object] = {}
+        key: object = None
+        try:
+            for key, value in mapping.items():
+                out[key] = value if type(value) in untouched else convert(value, depth)
+        except Refusal as refusal:
+            refusal.path.append(f"[{_short(key)}]")
+            raise
+        return out
+
+    def _is_native_key(self, key: object) -> bool:
+        return type(key) in SCALARS and type(self.convert(key, 0)) is not Ext
+
+
+def pack(code: int, tree: object) -> Ext:
+    """Return the extension of this code whose payload is a converted value."""
+    return Ext(code, encode(tree))
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _REPR_LIMIT else text[:_REPR_LIMIT] + "…"
