@@ -1,0 +1,186 @@
+"""Which error a caller gets, what it says, and what it belongs to."""
+
+from typing import Any
+
+import pytest
+
+from runtime import errors
+from runtime.errors import (
+    CheckpointNotFoundError,
+    ConfigError,
+    EmptyInputError,
+    GraphBubbleUp,
+    GraphInterrupt,
+    GraphRecursionError,
+    InvalidUpdateError,
+    NodeTimeoutError,
+    OrphanedTaskError,
+    UnknownInterruptError,
+    UnknownNodeError,
+    UnknownStreamModeError,
+)
+from runtime.graph import END, START, StateGraph
+from runtime.types import interrupt
+from tests.stories.graphs import CONFIG, Gate, Log, chain, fan, history, note, thread
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize(
+    ("error", "base"),
+    [
+        (GraphRecursionError, RecursionError),
+        (InvalidUpdateError, Exception),
+        (UnknownNodeError, InvalidUpdateError),
+        (UnknownStreamModeError, ValueError),
+        (CheckpointNotFoundError, LookupError),
+        (ConfigError, ValueError),
+        (NodeTimeoutError, Exception),
+        (OrphanedTaskError, Exception),
+        (EmptyInputError, Exception),
+        (UnknownInterruptError, Exception),
+        (GraphInterrupt, GraphBubbleUp),
+    ],
+)
+def test_errors_belong_to_the_builtin_kinds_that_programs_catch(error: type, base: type) -> None:
+    assert issubclass(error, base)
+
+
+def test_a_pause_is_no_exception_that_except_exception_catches() -> None:
+    assert not issubclass(GraphBubbleUp, Exception)
+
+
+async def test_except_exception_does_not_swallow_a_pause(saver: Any) -> None:
+    async def ask(_state: Log) -> dict[str, Any]:
+        try:
+            answer = interrupt("q")
+        except Exception:  # noqa: BLE001 - that is the point
+            answer = "swallowed"
+        return {"log": [answer]}
+
+    graph = chain(("ask", ask)).compile(checkpointer=saver)
+    result = await graph.ainvoke({}, CONFIG)
+    assert [one.value for one in result["__interrupt__"]] == ["q"]
+    assert result["log"] == []
+
+
+async def test_a_nodes_own_exception_arrives_unchanged_with_a_note(saver: Any) -> None:
+    class MyError(Exception):
+        pass
+
+    error = MyError("mine")
+
+    async def bad(_state: Any) -> None:
+        raise error
+
+    graph = chain("x", ("bad", bad)).compile(checkpointer=saver)
+    with pytest.raises(MyError) as caught:
+        await graph.ainvoke({}, CONFIG)
+    assert caught.value is error
+    (task,) = (await graph.aget_state(CONFIG)).tasks
+    notes = "\n".join(error.__notes__)
+    assert "'bad'" in notes
+    assert task.id in notes
+
+
+async def test_the_note_names_step_and_attempt(saver: Any) -> None:
+    gate = Gate()
+    gate.open.set()
+    graph = chain("x", ("bad", gate.fail)).compile(checkpointer=saver)
+    with pytest.raises(ValueError, match="boom") as caught:
+        await graph.ainvoke({}, CONFIG)
+    notes = "\n".join(caught.value.__notes__).lower()
+    assert "step 2" in notes
+    assert "attempt 1" in notes
+
+
+async def test_an_error_raised_twice_by_resuming_is_noted_for_each_task_only_once(saver: Any) -> None:
+    gate = Gate()
+    gate.open.set()
+    graph = chain(("bad", gate.fail)).compile(checkpointer=saver)
+    for value in ({}, None):
+        gate.error = ValueError("boom")
+        with pytest.raises(ValueError, match="boom") as caught:
+            await graph.ainvoke(value, CONFIG)
+        assert len([one for one in caught.value.__notes__ if "'bad'" in one]) == 1
+
+
+async def test_empty_input(saver: Any) -> None:
+    class In(Log):
+        pass
+
+    graph = chain("n").compile(checkpointer=saver)
+    with pytest.raises(EmptyInputError):
+        await graph.ainvoke(None, CONFIG)
+    assert await history(graph) == []
+
+
+@pytest.mark.parametrize("wrong", [3, "text", ["x"]])
+async def test_input_that_is_no_mapping_is_refused(saver: Any, wrong: Any) -> None:
+    graph = chain("n").compile(checkpointer=saver)
+    with pytest.raises((TypeError, InvalidUpdateError)):
+        await graph.ainvoke(wrong, CONFIG)
+
+
+async def test_the_recursion_error_names_its_limit(saver: Any) -> None:
+    builder = StateGraph(Log)
+    builder.add_node("n", note("n"))
+    builder.add_edge(START, "n")
+    builder.add_edge("n", "n")
+    graph = builder.compile(checkpointer=saver)
+    with pytest.raises(GraphRecursionError, match="3"):
+        await graph.ainvoke({}, {**CONFIG, "recursion_limit": 3})
+
+
+async def test_a_concurrent_update_names_its_key_and_its_code(saver: Any) -> None:
+    graph = fan(("x", lambda _s: {"a": 1}), ("y", lambda _s: {"a": 2})).compile(checkpointer=saver)
+    with pytest.raises(InvalidUpdateError, match="INVALID_CONCURRENT_GRAPH_UPDATE"):
+        await graph.ainvoke({}, CONFIG)
+
+
+async def test_a_bad_return_value_names_its_code(saver: Any) -> None:
+    graph = chain(("n", lambda _s: 3)).compile(checkpointer=saver)
+    with pytest.raises(InvalidUpdateError, match="INVALID_GRAPH_NODE_RETURN_VALUE"):
+        await graph.ainvoke({}, CONFIG)
+
+
+def test_every_error_of_the_library_has_a_root() -> None:
+    root = errors.RuntimeLibraryError
+    own = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, Exception)]
+    assert len(own) > 10
+    assert [one for one in own if not issubclass(one, root)] == []
+
+
+async def test_a_failed_run_leaves_the_thread_readable_editable_and_runnable(saver: Any) -> None:
+    gate = Gate()
+    gate.open.set()
+    graph = chain("x", ("bad", gate.fail), "y").compile(checkpointer=saver)
+    with pytest.raises(ValueError, match="boom"):
+        await graph.ainvoke({}, CONFIG)
+    assert (await graph.aget_state(CONFIG)).next == ("bad",)
+    await graph.aupdate_state(CONFIG, {"log": ["edit"]}, as_node="bad")
+    assert (await graph.ainvoke(None, CONFIG))["log"] == ["x", "edit", "y"]
+    gate.mended = True
+    assert (await graph.ainvoke({"log": ["again"]}, CONFIG))["log"] == ["x", "edit", "y", "again", "x", "bad", "y"]
+
+
+async def test_a_failure_on_one_thread_is_none_of_anothers_business(saver: Any) -> None:
+    gate = Gate()
+    gate.open.set()
+    graph = chain(("bad", gate.fail)).compile(checkpointer=saver)
+    with pytest.raises(ValueError, match="boom"):
+        await graph.ainvoke({}, CONFIG)
+    gate.mended = True
+    assert (await graph.ainvoke({}, thread("other")))["log"] == ["bad"]
+
+
+async def test_a_branch_that_raises_says_which_node_it_belongs_to(saver: Any) -> None:
+    def route(_state: Log) -> str:
+        message = "lost"
+        raise ZeroDivisionError(message)
+
+    builder = chain("x")
+    builder.add_conditional_edges("x", route, {END: END})
+    with pytest.raises(ZeroDivisionError, match="lost") as caught:
+        await builder.compile(checkpointer=saver).ainvoke({}, CONFIG)
+    assert "'x'" in "\n".join(caught.value.__notes__)

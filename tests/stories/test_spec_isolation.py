@@ -1,0 +1,128 @@
+"""What a node does to its input in place reaches neither its siblings, nor the caller, nor the history."""
+
+import operator
+from typing import Annotated, Any, TypedDict
+
+import anyio
+import pytest
+
+from tests.stories.graphs import CONFIG, at, chain, fan, history
+
+pytestmark = pytest.mark.anyio
+
+
+class State(TypedDict, total=False):
+    items: list[Any]
+    table: dict[str, Any]
+    tags: set[str]
+    log: Annotated[list[Any], operator.add]
+
+
+def mutate(state: State) -> dict[str, Any]:
+    """Change every container of the input in place and return nothing."""
+    state["items"].append("mutated")
+    state["table"]["mutated"] = True
+    state["tags"].add("mutated")
+    state["log"].append("mutated")
+    return {}
+
+
+def fresh() -> dict[str, Any]:
+    return {"items": [1], "table": {"k": 1}, "tags": {"t"}, "log": ["in"]}
+
+
+def seen_by(seen: dict[str, Any], name: str, gate: anyio.Event | None = None) -> Any:
+    async def node(state: State) -> dict[str, Any]:
+        if gate is not None:
+            await gate.wait()
+        seen[name] = {key: (list(v) if isinstance(v, list) else v.copy()) for key, v in state.items()}  # type: ignore[attr-defined]
+        return {}
+
+    return node
+
+
+async def test_the_callers_objects_are_untouched(saver: Any) -> None:
+    given = fresh()
+    await chain(("mut", mutate), schema=State).compile(checkpointer=saver).ainvoke(given, CONFIG)
+    assert given == fresh()
+
+
+async def test_the_callers_objects_are_untouched_without_a_saver() -> None:
+    given = fresh()
+    result = await chain(("mut", mutate), schema=State).compile().ainvoke(given)
+    assert given == fresh()
+    assert result == fresh()
+
+
+async def test_the_next_node_sees_the_state_not_the_mutation(saver: Any) -> None:
+    seen: dict[str, Any] = {}
+    nodes = [("mut", mutate), ("read", seen_by(seen, "read"))]
+    await chain(*nodes, schema=State).compile(checkpointer=saver).ainvoke(fresh(), CONFIG)
+    assert seen["read"] == fresh()
+
+
+async def test_siblings_do_not_see_each_others_mutations(saver: Any) -> None:
+    seen: dict[str, Any] = {}
+    gate = anyio.Event()
+
+    async def mut(state: State) -> dict[str, Any]:
+        mutate(state)
+        gate.set()
+        return {}
+
+    graph = fan(("a_mut", mut), ("b_read", seen_by(seen, "read", gate)), first=None, last=None, schema=State)
+    with anyio.fail_after(10):
+        await graph.compile(checkpointer=saver).ainvoke(fresh(), CONFIG)
+    assert seen["read"] == fresh()
+
+
+async def test_live_and_replayed_values_are_equal(saver: Any) -> None:
+    seen: dict[str, Any] = {}
+    nodes = [("mut", mutate), ("read", seen_by(seen, "read"))]
+    graph = chain(*nodes, schema=State).compile(checkpointer=saver)
+    live = await graph.ainvoke(fresh(), CONFIG)
+    first = seen.pop("read")
+    replayed = await graph.ainvoke(None, at(await history(graph), "read").config)
+    assert first == seen["read"]
+    assert live == replayed == fresh()
+
+
+async def test_the_stored_history_is_untouched(saver: Any) -> None:
+    graph = chain(("mut", mutate), ("mut2", mutate), schema=State).compile(checkpointer=saver)
+    await graph.ainvoke(fresh(), CONFIG)
+    for snapshot in await history(graph):
+        assert "mutated" not in repr(snapshot.values)
+
+
+async def test_mutating_and_returning_a_container_writes_it_once(saver: Any) -> None:
+    def grow(state: State) -> dict[str, Any]:
+        state["items"].append(2)
+        return {"items": state["items"]}
+
+    graph = chain(("grow", grow), schema=State).compile(checkpointer=saver)
+    assert (await graph.ainvoke(fresh(), CONFIG))["items"] == [1, 2]
+    assert at(await history(graph), "grow").values["items"] == [1]
+
+
+async def test_what_a_node_keeps_of_its_output_cannot_change_the_state(saver: Any) -> None:
+    kept: list[Any] = []
+
+    async def give(_state: State) -> dict[str, Any]:
+        kept.append(["given"])
+        return {"items": kept[0]}
+
+    async def later(_state: State) -> dict[str, Any]:
+        kept[0].append("changed later")
+        return {}
+
+    graph = chain(("give", give), ("later", later), schema=State).compile(checkpointer=saver)
+    result = await graph.ainvoke(fresh(), CONFIG)
+    assert result["items"] == (await graph.aget_state(CONFIG)).values["items"]
+
+
+async def test_what_the_caller_does_to_the_result_stays_with_the_caller(saver: Any) -> None:
+    graph = chain(("n", lambda _state: {"log": ["n"]}), schema=State).compile(checkpointer=saver)
+    result = await graph.ainvoke(fresh(), CONFIG)
+    result["items"].append("mine")
+    assert (await graph.aget_state(CONFIG)).values["items"] == [1]
+    assert (await graph.ainvoke(None, CONFIG))["items"] == [1]
