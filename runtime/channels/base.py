@@ -26,6 +26,9 @@ class _Missing:
     def __bool__(self) -> bool:
         return False
 
+    def __reduce__(self) -> str:
+        return "MISSING"  # so that a copy is the same object
+
 
 MISSING: Final[Any] = _Missing()
 """No value; distinct from None, which is one."""

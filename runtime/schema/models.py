@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from runtime.errors import GraphDefinitionError
+
 CoreSchema = dict[str, Any]
 
 _INSTANCES: Final = frozenset({"model", "dataclass", "definition-ref"})
@@ -24,7 +26,7 @@ class Model:
     def __init__(self, cls: Any) -> None:
         self.cls = cls
         if hasattr(cls, "model_rebuild"):
-            cls.model_rebuild()  # does nothing unless pydantic put it off
+            _complete(cls)
         core: CoreSchema = cls.__pydantic_core_schema__
         self._definitions: dict[str, CoreSchema] = {entry["ref"]: entry for entry in core.get("definitions", ())}
         path = list(self._path(core))
@@ -103,6 +105,15 @@ class Model:
         if self._definitions:
             node = {"type": "definitions", "schema": node, "definitions": list(self._definitions.values())}
         return SchemaValidator(node, self._config).validate_python
+
+
+def _complete(cls: Any) -> None:
+    """Let pydantic do what it put off until a name that the model mentions exists."""
+    try:
+        cls.model_rebuild()
+    except NameError as error:
+        msg = f"The pydantic model {cls.__qualname__!r} is not fully defined: {error}. Define what it mentions first."
+        raise GraphDefinitionError(msg) from error
 
 
 def _as_model_field(field: CoreSchema) -> CoreSchema:
