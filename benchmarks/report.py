@@ -31,7 +31,7 @@ def show_answer(console: Console, answer: Answer) -> None:
     table = Table(title=f"{answer.question}: {answer.title}  ({answer.seconds:.0f} s)", title_justify="left")
     for heading in ("case", "side"):
         table.add_column(heading)
-    for heading in ("median", "min .. max", "cpu", "steps/s", "times better"):
+    for heading in ("median", "min .. max", "cpu", "steps/s", "times better", "times less cpu"):
         table.add_column(heading, justify="right")
     for case in answer.cases:
         for position, (label, series) in enumerate(case.series.items()):
@@ -50,7 +50,14 @@ def cells(case: Case, label: str, series: Series) -> list[str]:
     cpu = number(spread(series.cpu).median) if series.cpu else ""
     rate = f"{1e6 / found.median:,.0f}" if case.unit == STEP and found.median else ""
     span = f"{number(found.low)} .. {number(found.high)}" if len(series.values) > 1 else ""
-    return [f"{number(found.median)} {case.unit}", span, cpu, rate, times(case.ratio(label))]
+    return [
+        f"{number(found.median)} {case.unit}",
+        span,
+        cpu,
+        rate,
+        times(case.ratio(label)),
+        middle(case.cpu_ratio(label)),
+    ]
 
 
 def times(ratio: Spread | None) -> str:
@@ -60,6 +67,11 @@ def times(ratio: Spread | None) -> str:
     if ratio.low == ratio.high:
         return f"{ratio.median:.2f}x"
     return f"{ratio.median:.2f}x ({ratio.low:.2f} .. {ratio.high:.2f})"
+
+
+def middle(ratio: Spread | None) -> str:
+    """Return a ratio without its spread as text."""
+    return "" if ratio is None else f"{ratio.median:.2f}x"
 
 
 def number(value: float) -> str:
@@ -74,13 +86,14 @@ def show_summary(console: Console, report: Report) -> None:
     table = Table(title="times better than the first side named", title_justify="left")
     for heading in ("question", "case", "side"):
         table.add_column(heading)
-    table.add_column("ratio (min .. max)", justify="right")
+    for heading in ("ratio (min .. max)", "cpu ratio"):
+        table.add_column(heading, justify="right")
     for answer in report.answers:
         for case in answer.cases:
             for label in case.series:
                 ratio = case.ratio(label)
                 if ratio is not None:
-                    table.add_row(answer.question, case.name, label, times(ratio))
+                    table.add_row(answer.question, case.name, label, times(ratio), middle(case.cpu_ratio(label)))
     if table.row_count:
         console.print(table)
 

@@ -70,11 +70,18 @@ class Case(msgspec.Struct):
 
     def ratio(self, label: str) -> Spread | None:
         """Return how many times better than the baseline a contender is; None if nothing can be said."""
+        pair = self._pair(label)
+        return spread(ratios(pair[0].values, pair[1].values)) if pair else None
+
+    def cpu_ratio(self, label: str) -> Spread | None:
+        """Return the same for CPU time, which other programs on the machine disturb less; None if it was not taken."""
+        pair = self._pair(label)
+        return spread(ratios(pair[0].cpu, pair[1].cpu)) if pair and pair[0].cpu and pair[1].cpu else None
+
+    def _pair(self, label: str) -> tuple[Series, Series] | None:
         theirs = self.series.get(self.baseline or "")
         ours = self.series.get(label)
-        if theirs is None or ours is None or label == self.baseline:
-            return None
-        return spread(ratios(theirs.values, ours.values))
+        return None if theirs is None or ours is None or label == self.baseline else (theirs, ours)
 
 
 class Answer(msgspec.Struct):

@@ -42,6 +42,13 @@ def test_no_ratio_for_the_baseline_itself_or_for_a_stranger(label: str) -> None:
     assert case(slow=[1.0], fast=[1.0]).ratio(label) is None
 
 
+def test_cpu_time_has_a_ratio_of_its_own() -> None:
+    """Both clocks may disagree; where one was not taken there is nothing to say."""
+    both = Case("case", "s", "slow", {"slow": Series([9.0], [6.0]), "fast": Series([3.0], [3.0])})
+    assert both.cpu_ratio("fast") == spread([2.0])
+    assert case(slow=[1.0], fast=[1.0]).cpu_ratio("fast") is None
+
+
 def test_no_ratio_without_a_baseline() -> None:
     """Alone on the machine, a side has nobody to be compared with."""
     assert Case("case", "x", None, {"fast": Series([1.0], [])}).ratio("fast") is None
