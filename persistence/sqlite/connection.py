@@ -34,7 +34,8 @@ class Connection:
         )
         # Before it starts: a thread that is no daemon keeps a program alive that forgot to close its saver. What was
         # committed is safe whenever the thread dies. Up to 0.21 the connection is the thread itself.
-        getattr(driver, "_thread", driver).daemon = True  # type: ignore[attr-defined]
+        thread: Any = getattr(driver, "_thread", driver)
+        thread.daemon = True
         await driver
         return cls(driver, driver._conn)  # noqa: SLF001 - see run
 

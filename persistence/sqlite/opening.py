@@ -22,6 +22,12 @@ T = TypeVar("T")
 OLDEST_SQLITE: Final = (3, 37, 0)
 """The first with STRICT tables."""
 
+WAL_PAGES: Final = 4000
+"""Log size, 16 MiB, at which a commit also copies the log into the file. SQLite's own 1000 is one busy batch."""
+
+CACHE_KIB: Final = 16 * 1024
+"""Pages kept per connection: the tops of the indexes, which every insert of another thread touches."""
+
 _LEVELS: Final = {"NORMAL": 1, "FULL": 2, "EXTRA": 3}
 
 TABLES: Final = {
@@ -70,6 +76,8 @@ def prepare_writer(connection: sqlite3.Connection, path: str, synchronous: Synch
         in_memory = not connection.execute("PRAGMA database_list").fetchone()[2]
         _patiently(lambda: _switch_to_wal(connection, path, in_memory=in_memory), patience)
         connection.execute(f"PRAGMA synchronous = {_LEVELS[synchronous]}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
+        connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         migrate(connection, path)
     except sqlite3.Error as error:
         message = f"{path} cannot be opened: {described(error)}"

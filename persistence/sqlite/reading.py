@@ -86,5 +86,5 @@ def _with_rows(connection: sqlite3.Connection, rows: Sequence[CheckpointRow]) ->
         if row[8] is None:
             blobs[row[0], row[1], row[2], row[3]] = row[6], row[7]
         else:
-            writes.append(row)  # type: ignore[arg-type]
+            writes.append(row)
     return Page(rows, group_writes(writes), blobs)

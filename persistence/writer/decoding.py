@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -14,7 +13,7 @@ from persistence.errors import CorruptDataError, StoredDataError
 from persistence.serde.serializer import Serializer, place
 from persistence.writer import plain_json
 from persistence.writer.addressing import config_of
-from persistence.writer.encoding import ADDITION, CHECKSUM, LINEAGE, ROWS
+from persistence.writer.encoding import ADDITION, LINEAGE, ROWS, checksum
 
 
 class _References(msgspec.Struct):
@@ -77,7 +76,7 @@ class Decoder:
             UnknownTypeError, DecryptionError: A value cannot be rebuilt.
         """
         thread_id, ns, checkpoint_id, parent, kind, text, metadata_text = row
-        if kind != f"{CHECKSUM}{zlib.crc32(text.encode('utf-8', 'surrogatepass')):08x}":
+        if kind != checksum(text.encode("utf-8", "surrogatepass")):
             _corrupt(row, "its checksum does not match its content")
         try:
             body = plain_json.decode(text)

@@ -26,7 +26,7 @@ CHECKSUM = "json:"
 ROWS, LINEAGE = "rows", "lineage"
 """Private keys in a checkpoint's JSON: the channels whose values are blob rows, and what additive ones rest on."""
 
-_ROW_OVERHEAD = 200
+ROW_OVERHEAD = 200
 """Bytes a row takes beside its payload: tuple, ids, object headers."""
 
 Typed = tuple[str, bytes]
@@ -38,6 +38,7 @@ class Encoder:
     __slots__ = ("_seals", "_serializer")
 
     def __init__(self, serializer: Serializer) -> None:
+        """Encode with this serializer."""
         self._serializer = serializer
         self._seals = serializer.encrypts
 
@@ -48,22 +49,24 @@ class Encoder:
             SerializationError: A value cannot be stored; names channel, and task for writes.
             TypeError, ValueError: An id or channel name cannot be a key.
         """
-        thread_id = name(unit.thread_id, "thread_id")
-        ns = name(unit.checkpoint_ns, "checkpoint_ns")
+        name(unit.thread_id, "thread_id")
+        name(unit.checkpoint_ns, "checkpoint_ns")
         # One value is often a task's write and a channel's new value: dump it once. The unit keeps it alive, so its
         # id() stays its own for the length of this call. Sealed bytes differ by place and are not shared.
         seen: dict[int, Typed] = {}
         writes: list[WriteRow] = []
         upserts: list[WriteRow] = []
+        size = 0
         for task in unit.writes:
-            self._encode_writes(thread_id, ns, task, writes, upserts, seen)
+            size += self._encode_writes(unit, task, writes, upserts, seen)
         row: CheckpointRow | None = None
         blobs: list[BlobRow] = []
         if unit.checkpoint is not None:
             inline, rows = self._split(unit.checkpoint["channel_values"], unit.lineage)
-            blobs = self._encode_changed(thread_id, ns, unit, inline, seen)
-            row = _checkpoint_row(thread_id, ns, unit, inline, rows)
-        return Rows(thread_id, ns, row, blobs, writes, upserts, _size(row, blobs, writes, upserts))
+            size += self._encode_changed(unit, unit.checkpoint, inline, blobs, seen)
+            row = _checkpoint_row(unit, unit.checkpoint, inline, rows)
+            size += ROW_OVERHEAD + len(row[5]) + len(row[6])
+        return Rows(unit.thread_id, unit.checkpoint_ns, row, blobs, writes, upserts, size)
 
     def _split(
         self, values: Mapping[str, Any], lineage: Mapping[str, tuple[Mark, ...]]
@@ -85,19 +88,24 @@ class Encoder:
         return inline, rows
 
     def _encode_changed(
-        self, thread_id: str, ns: str, unit: Unit, inline: Mapping[str, Any], seen: dict[int, Typed]
-    ) -> list[BlobRow]:
-        versions = unit.checkpoint["channel_versions"] if unit.checkpoint is not None else {}
-        blobs: list[BlobRow] = []
+        self,
+        unit: Unit,
+        checkpoint: Checkpoint,
+        inline: Mapping[str, Any],
+        blobs: list[BlobRow],
+        seen: dict[int, Typed],
+    ) -> int:
+        """Append a row for each changed value that is not inlined; return their size."""
+        thread_id, ns, versions = unit.thread_id, unit.checkpoint_ns, checkpoint["channel_versions"]
+        size = 0
         for channel, value in unit.changed.items():
             if channel in inline:
                 continue
             name(channel, "channel name")
-            try:
-                version = str(versions[channel])
-            except KeyError:
+            if channel not in versions:
                 message = f"Channel {channel!r} changed but has no version in the checkpoint's channel_versions."
-                raise ValueError(message) from None
+                raise ValueError(message)
+            version = str(versions[channel])
             if type(value) is Addition:
                 kind, data = self._encode_addition(thread_id, ns, channel, version, value)
             else:
@@ -105,7 +113,8 @@ class Encoder:
                 if self._seals:
                     kind, data = self._serializer.seal((kind, data), place(thread_id, ns, channel, version))
             blobs.append((thread_id, ns, channel, version, kind, data))
-        return blobs
+            size += ROW_OVERHEAD + len(data)
+        return size
 
     def _encode_addition(self, thread_id: str, ns: str, channel: str, version: str, value: Addition) -> Typed:
         base = value.base
@@ -116,46 +125,52 @@ class Encoder:
         return typed[0] + ADDITION, typed[1]
 
     def _encode_writes(
-        self,
-        thread_id: str,
-        ns: str,
-        task: TaskWrites,
-        writes: list[WriteRow],
-        upserts: list[WriteRow],
-        seen: dict[int, Typed],
-    ) -> None:
-        checkpoint_id = name(task.checkpoint_id, "checkpoint_id")
-        task_id = name(task.task_id, "task_id")
-        task_path = name(task.task_path, "task_path")
+        self, unit: Unit, task: TaskWrites, writes: list[WriteRow], upserts: list[WriteRow], seen: dict[int, Typed]
+    ) -> int:
+        """Append a row for each write of a task, to those that keep or those that replace; return their size."""
+        thread_id, ns = unit.thread_id, unit.checkpoint_ns
+        checkpoint_id, task_id, task_path = task.checkpoint_id, task.task_id, task.task_path
+        name(checkpoint_id, "checkpoint_id")
+        name(task_id, "task_id")
+        name(task_path, "task_path")
+        size = 0
         for position, (channel, value) in enumerate(task.writes):
             name(channel, "channel name")
             kind, data = self._dump(value, seen, channel, task_id)
             if self._seals:
                 where = place(thread_id, ns, checkpoint_id, task_id, channel)
                 kind, data = self._serializer.seal((kind, data), where)
-            idx = WRITES_IDX_MAP.get(channel)
-            target, idx = (writes, position) if idx is None else (upserts, idx)
-            target.append((thread_id, ns, checkpoint_id, task_id, idx, channel, kind, data, task_path))
+            if channel in WRITES_IDX_MAP:
+                rows, idx = upserts, WRITES_IDX_MAP[channel]
+            else:
+                rows, idx = writes, position
+            rows.append((thread_id, ns, checkpoint_id, task_id, idx, channel, kind, data, task_path))
+            size += ROW_OVERHEAD + len(data)
+        return size
 
     def _dump(self, value: Any, seen: dict[int, Typed], channel: str, task_id: str | None = None) -> Typed:
-        typed = seen.get(id(value))
+        key = id(value)
+        typed = seen.get(key)
         if typed is None:
             try:
-                typed = self._serializer.dumps_typed(value)
+                typed = seen[key] = self._serializer.dumps_typed(value)
             except SerializationError as error:
                 by = "" if task_id is None else f", written by task {task_id},"
                 message = f"The value of channel {channel!r}{by} cannot be stored: {error}"
                 raise SerializationError(message) from error
-            seen[id(value)] = typed
         return typed
 
 
+def checksum(data: bytes) -> str:
+    """Return the type under which a checkpoint's JSON is stored."""
+    return f"{CHECKSUM}{zlib.crc32(data):08x}"
+
+
 def _checkpoint_row(
-    thread_id: str, ns: str, unit: Unit, inline: Mapping[str, Any], rows: Sequence[str]
+    unit: Unit, checkpoint: Checkpoint, inline: Mapping[str, Any], rows: Sequence[str]
 ) -> CheckpointRow:
-    checkpoint: Checkpoint = unit.checkpoint  # type: ignore[assignment]
-    checkpoint_id = name(checkpoint["id"], "checkpoint id")
-    parent = unit.parent_id
+    checkpoint_id, parent, metadata = checkpoint["id"], unit.parent_id, unit.metadata
+    name(checkpoint_id, "checkpoint id")
     if parent is not None:
         name(parent, "parent checkpoint id")
     body: dict[str, Any] = {**checkpoint, "channel_values": inline, ROWS: rows}
@@ -164,27 +179,7 @@ def _checkpoint_row(
             channel: [(mark.index, mark.version, mark.length) for mark in marks]
             for channel, marks in unit.lineage.items()
         }
-    text = plain_json.dump(body, f"Checkpoint {checkpoint_id} of thread {thread_id!r}")
-    plain_json.check(unit.metadata, "metadata")
-    metadata = plain_json.dump(unit.metadata, "metadata")
-    return thread_id, ns, checkpoint_id, parent, checksum(text), text, metadata
-
-
-def checksum(text: str) -> str:
-    """Return the type under which a checkpoint's JSON is stored."""
-    return f"{CHECKSUM}{zlib.crc32(text.encode()):08x}"
-
-
-def _size(
-    row: CheckpointRow | None, blobs: Sequence[BlobRow], writes: Sequence[WriteRow], upserts: Sequence[WriteRow]
-) -> int:
-    size = _ROW_OVERHEAD * (1 + len(blobs) + len(writes) + len(upserts))
-    if row is not None:
-        size += len(row[5]) + len(row[6])
-    for blob in blobs:
-        size += len(blob[5])
-    for write in writes:
-        size += len(write[7])
-    for write in upserts:
-        size += len(write[7])
-    return size
+    data = plain_json.dump(body, "The checkpoint")
+    plain_json.check(metadata, "metadata")
+    facts = plain_json.dump(metadata, "metadata").decode()
+    return unit.thread_id, unit.checkpoint_ns, checkpoint_id, parent, checksum(data), data.decode(), facts

@@ -16,7 +16,7 @@ def normal_filter(wanted: Mapping[str, Any] | None) -> str | None:
     if not wanted:
         return None
     plain_json.check(wanted, "filter")
-    return plain_json.dump(wanted, "filter")
+    return plain_json.dump(wanted, "filter").decode()
 
 
 def metadata_matches(metadata: str, wanted: str) -> bool:

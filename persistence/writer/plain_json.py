@@ -16,10 +16,10 @@ decode = msgspec.json.Decoder().decode
 _EXACT = frozenset({str, int, bool, type(None)})
 
 
-def dump(value: Any, what: str) -> str:
-    """Return JSON text. Raises SerializationError, calling the value ``what``."""
+def dump(value: Any, what: str) -> bytes:
+    """Return JSON. Raises SerializationError, calling the value ``what``."""
     try:
-        return _encode(value).decode()
+        return _encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
         message = f"{what} cannot be stored as JSON: {error}"
         raise SerializationError(message) from error
