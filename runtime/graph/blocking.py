@@ -31,9 +31,9 @@ class BlockingDoor:
         async def run() -> Any:
             return await bound(*args, **options)
 
-        return self._call(run, method)
+        return self._through(run, method)
 
-    def _call(self, run: Callable[[], Any], method: str) -> Any:
+    def _through(self, run: Callable[[], Any], method: str) -> Any:
         saver = self.program.saver
         at, thread = getattr(saver, "home_token", None), getattr(saver, "home_thread", None)
         try:
@@ -55,10 +55,10 @@ class BlockingDoor:
                 await made[0].aclose()
 
         try:
-            while (item := self._call(following, method)) is not done:
+            while (item := self._through(following, method)) is not done:
                 yield item
         finally:
-            self._call(close, method)
+            self._through(close, method)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:  # noqa: A002 - public name
         """See ``ainvoke``."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
+from runtime.schema.conforming import conforms
 from runtime.schema.hints import Kind, class_of, is_pydantic_dataclass
 from runtime.schema.models import Model
 
@@ -53,11 +53,13 @@ def _converter(schema: Any, key: str, hint: Any) -> Validator | None:
         pass
     except TypeError:  # a type that msgspec does not know, such as a union of two classes
         return None
-    cls = hint if inspect.isclass(hint) and hint.__module__ != "builtins" else None
 
     def validate(value: Any) -> Any:
-        if cls is not None and isinstance(value, cls):
-            return value
-        return getattr(msgspec.convert({key: value}, holder), key)
+        try:
+            return getattr(msgspec.convert({key: value}, holder), key)
+        except msgspec.ValidationError:
+            if conforms(value, hint):
+                return value
+            raise
 
     return validate

@@ -1,0 +1,96 @@
+"""Values as other programs and a terminal can take them: plain JSON, and text without surprises."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import enum
+import json
+import math
+import unicodedata
+from collections.abc import Mapping, Sequence, Set
+from typing import Any, Final
+
+import msgspec
+
+from runtime.cli.unregistered import Unregistered
+
+DEEPEST: Final = 64
+"""Levels shown of a nested value; what lies deeper is shown as its repr. Also ends values that hold themselves."""
+
+_JOINERS: Final = "\u200c\u200d"
+_ESCAPED: Final = frozenset({"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"})
+"""Categories that move the cursor, reorder text or cannot be encoded."""
+
+
+def plain(value: Any, depth: int = 0) -> Any:  # noqa: PLR0911 - one return a kind
+    """Return the value as JSON data; what JSON lacks is described in words."""
+    if value is None or isinstance(value, (bool, int)) and not isinstance(value, enum.Enum):
+        return value
+    if isinstance(value, str) and not isinstance(value, enum.Enum):
+        return str(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, (bytes, bytearray)):
+        return {"base64": base64.b64encode(value).decode()}
+    if depth >= DEEPEST:
+        return _repr(value)
+    if isinstance(value, Unregistered):
+        return {"type": repr(value), "content": plain(value.content, depth + 1)}
+    if isinstance(value, Mapping):
+        return {key if isinstance(key, str) else _repr(key): plain(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return plain(value._asdict(), depth)
+    if isinstance(value, (Sequence, Set)):
+        return [plain(item, depth + 1) for item in value]
+    fields = _fields(value)
+    return _repr(value) if fields is None else plain(fields, depth)
+
+
+def _fields(value: Any) -> dict[str, Any] | None:
+    """Return an object's fields by name; None if it is no record."""
+    if isinstance(value, (type, enum.Enum)):
+        return None
+    if dataclasses.is_dataclass(value):
+        return {field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}
+    if isinstance(value, msgspec.Struct):
+        return {name: getattr(value, name, None) for name in value.__struct_fields__}
+    dump = getattr(value, "model_dump", None)
+    return dict(dump()) if callable(dump) else None
+
+
+def _repr(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception as error:  # noqa: BLE001 - a broken __repr__ must not hide the other values
+        return f"<{type(value).__qualname__}, whose repr fails: {error}>"
+
+
+def visible(text: str, keep: str = "") -> str:
+    """Return text with every character escaped that a terminal would obey instead of show."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char in keep or char in _JOINERS or unicodedata.category(char) not in _ESCAPED else _escape(char)
+        for char in text
+    )
+
+
+def _escape(char: str) -> str:
+    return char.encode("unicode_escape").decode()
+
+
+def in_words(value: Any, most: int | None = None) -> str:
+    """Return a value as text for a terminal: text as it is, everything else as JSON; at most ``most`` characters."""
+    if isinstance(value, Unregistered):
+        text = f"{value!r} {_json(value.content)}"
+    else:
+        text = value if isinstance(value, str) else _json(value)
+    shown = visible(text, keep="\n")
+    if most is not None and len(shown) > most:
+        return f"{shown[:most]}… ({len(shown):,} characters; --json shows all)"
+    return shown
+
+
+def _json(value: Any) -> str:
+    return json.dumps(plain(value), ensure_ascii=False)

@@ -1,0 +1,201 @@
+"""``actorgraph run``: run a graph from the command line, on a thread that is kept in a file."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+import uuid
+from contextlib import AsyncExitStack, ExitStack
+from typing import TYPE_CHECKING, Any, Final
+
+from persistence.errors import PersistenceError
+from persistence.sqlite import SqliteSaver
+from runtime.cli.failing import CommandError, UsageError
+from runtime.cli.loading import load_graph, raised_at
+from runtime.cli.plain import in_words
+from runtime.cli.showing import stdout_reserved
+from runtime.types.command import Command
+from runtime.types.constants import INTERRUPT
+
+if TYPE_CHECKING:
+    import argparse
+
+    from runtime.cli.showing import Screen
+    from runtime.graph import CompiledStateGraph
+    from runtime.types.snapshot import StateSnapshot
+
+_BLAMED: Final = re.compile(r"^During task with name '(?P<node>.*)' and id ")
+
+
+async def run(args: argparse.Namespace, screen: Screen) -> int:
+    """Run the graph to its end, a pause or an error, and show what came of it."""
+    given = _input(args)
+    if args.db is None and (args.thread is not None or args.checkpoint is not None or args.resume or args.answer):
+        msg = "--thread, --checkpoint, --resume and --answer need --db FILE: without it nothing is kept."
+        raise UsageError(msg)
+    if args.db is not None and args.thread is None:
+        if args.input is None:
+            msg = "--resume and --answer need --thread ID: which thread is to go on?"
+            raise UsageError(msg)
+        args.thread = str(uuid.uuid4())
+    with ExitStack() as reserved:
+        if args.json:
+            reserved.enter_context(stdout_reserved())
+        result = await _run(args, screen, given)
+    if args.json:
+        screen.document(result)
+    return 0
+
+
+async def _run(args: argparse.Namespace, screen: Screen, given: Any) -> dict[str, Any]:
+    async with AsyncExitStack() as stack:
+        saver = None if args.db is None else await stack.enter_async_context(SqliteSaver(args.db))
+        graph = await load_graph(args.target, saver)
+        config = _config(args)
+        result: dict[str, Any] = {"thread": args.thread}
+        options: dict[str, Any] = {"durability": args.durability, "context": args.context}
+        try:
+            if args.stream is None:
+                with screen.progress(f"Running {args.target}"):
+                    result["output"] = await graph.ainvoke(given, config, **options)
+            else:
+                result["chunks"] = await _streamed(graph, given, config, options, args, screen)
+        except (PersistenceError, MemoryError):
+            raise
+        except Exception as error:
+            raise await _failure(error, graph, args) from error
+        state = None if graph.checkpointer is None or args.thread is None else await graph.aget_state(_head(args))
+        if state is not None:
+            result |= _progress_of(state)
+        if not args.json:
+            _show(result, state, args, screen)
+        return result
+
+
+async def _streamed(
+    graph: CompiledStateGraph,
+    given: Any,
+    config: Any,
+    options: dict[str, Any],
+    args: argparse.Namespace,
+    screen: Screen,
+) -> list[Any]:
+    """Show chunks as they come; for programs, collect them."""
+    chunks: list[Any] = []
+    async with graph.astream(given, config, stream_mode=args.stream, **options) as stream:
+        async for chunk in stream:
+            if args.json:
+                chunks.append(chunk)
+            elif isinstance(chunk, dict):
+                screen.pairs(chunk.items())
+            else:
+                screen.say(in_words(chunk))
+    return chunks
+
+
+def _input(args: argparse.Namespace) -> Any:
+    if args.resume:
+        return None
+    if args.answer is not None:
+        return Command(resume=parse_json(args.answer, "--answer"))
+    return parse_json(sys.stdin.read() if args.input == "-" else args.input, "--input")
+
+
+def parse_json(text: str, option: str) -> Any:
+    """Return what JSON text given on the command line holds. Raises UsageError."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        shown = text if len(text) <= 60 else f"{text[:60]}…"  # noqa: PLR2004 - enough to recognise it by
+        msg = f"{option} is not JSON ({error}): {shown!r}"
+        raise UsageError(msg) from error
+
+
+def _config(args: argparse.Namespace) -> Any:
+    config = _head(args)
+    if args.checkpoint is not None:
+        config["configurable"]["checkpoint_id"] = args.checkpoint
+    if args.recursion_limit is not None:
+        config["recursion_limit"] = args.recursion_limit
+    return config
+
+
+def _head(args: argparse.Namespace) -> Any:
+    return {"configurable": {} if args.thread is None else {"thread_id": args.thread}}
+
+
+# ---- what came of it -----------------------------------------------------------------------------------------------
+
+
+def _progress_of(state: StateSnapshot) -> dict[str, Any]:
+    metadata = state.metadata or {}
+    return {
+        "checkpoint_id": state.config["configurable"].get("checkpoint_id"),
+        "step": metadata.get("step"),
+        "next": list(state.next),
+        "interrupts": [{"id": question.id, "value": question.value} for question in state.interrupts],
+    }
+
+
+def _show(result: dict[str, Any], state: StateSnapshot | None, args: argparse.Namespace, screen: Screen) -> None:
+    if "output" in result:
+        output = result["output"]
+        if isinstance(output, dict):
+            screen.pairs((str(key), value) for key, value in output.items() if key != INTERRUPT)
+        else:
+            screen.say(in_words(output))
+    if state is None:
+        return
+    screen.say()
+    where = f"thread {args.thread}, step {result['step']}, checkpoint {result['checkpoint_id']}"
+    if state.interrupts:
+        for question in state.interrupts:
+            screen.say(f"Question {question.id}: {in_words(question.value)}", "bold yellow")
+        screen.say(f"Waiting for an answer: {where}.", "yellow")
+        screen.say(f"Answer it: {command_line(args, '--answer', 'JSON')}")
+    elif state.next:
+        screen.say(f"Paused before {', '.join(state.next)}: {where}.", "yellow")
+        screen.say(f"Go on: {command_line(args, '--resume')}")
+    else:
+        screen.say(f"Done: {where}.", "green")
+
+
+async def _failure(error: Exception, graph: CompiledStateGraph, args: argparse.Namespace) -> CommandError:
+    """Say which node failed, what the thread holds now and how to go on."""
+    kind = type(error).__name__
+    notes = list(getattr(error, "__notes__", ()))
+    nodes = [match["node"] for note in notes if (match := _BLAMED.match(note))]
+    facts: dict[str, Any] = {"thread": args.thread}
+    hints: list[str] = []
+    if nodes:
+        message = f"Node {nodes[0]!r} failed: {kind}: {error}"
+        facts |= {"node": nodes[0], "at": raised_at(error)}
+        hints.append(facts["at"] or "")
+    else:
+        message = str(error)
+    hints += [note for note in notes if not _BLAMED.match(note)]
+    state = None if graph.checkpointer is None or args.thread is None else await _state_if_readable(graph, args)
+    if state is not None and state.metadata is not None and nodes:
+        facts |= _progress_of(state) | {"resume": command_line(args, "--resume")}
+        hints += [
+            f"Thread {args.thread!r} is saved up to step {facts['step']}; left to run: {', '.join(state.next)}.",
+            f"Once the cause is gone, go on from there: {facts['resume']}",
+        ]
+    return CommandError(message, kind=kind, hint="\n".join(hint for hint in hints if hint) or None, **facts)
+
+
+async def _state_if_readable(graph: CompiledStateGraph, args: argparse.Namespace) -> StateSnapshot | None:
+    try:
+        return await graph.aget_state(_head(args))
+    except Exception:  # noqa: BLE001 - the run's own error is what the caller must see
+        return None
+
+
+def command_line(args: argparse.Namespace, *how: str) -> str:
+    """Return the command that goes on with the thread, ready to be pasted into a shell."""
+    words = ["actorgraph", "run", args.target, *how, "--thread", args.thread, "--db", str(args.db)]
+    if args.durability != "async":
+        words += ["--durability", args.durability]
+    return shlex.join(words)
