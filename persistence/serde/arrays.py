@@ -102,7 +102,7 @@ def read_scalar(reader: Reader, data: memoryview) -> object:
     import numpy as np  # noqa: PLC0415 - optional package
 
     described, raw = reader.array(data)
-    if described in {"U", "S"}:
+    if described == "U" or described == "S":  # noqa: PLR1714 - it may be a list
         return np.str_(raw) if described == "U" else np.bytes_(raw)
     (scalar,) = np.frombuffer(raw, _dtype(described))
     return scalar

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -18,12 +18,6 @@ if TYPE_CHECKING:
     from persistence.serde.shapes import Shape
 
 
-class _Known(NamedTuple):
-    cls: type
-    shape: Shape
-    write: Write
-
-
 class Catalog:
     """A serializer's registry, backed by the shared one, with what is known of each class."""
 
@@ -31,7 +25,10 @@ class Catalog:
         """Start from a registry; unless strict, classes met while writing are added to it."""
         self._registry: Final = registry
         self._strict = strict
-        self._classes: dict[str, _Known] = {}
+        self._writes: dict[type, Write] = {}
+        self._shapes: dict[str, Shape] = {}
+        self._own_changes = registry.changes
+        self._shared_changes = SHARED.changes
 
     def writer_for(self, cls: type) -> Write:
         """Return how instances of a class without a code of its own are written.
@@ -39,6 +36,39 @@ class Catalog:
         Raises:
             Refusal: the class is not registered, or has no form that can be stored.
         """
+        self._refresh()
+        write = self._writes.get(cls)
+        if write is None:
+            write = self._found_write(cls)
+            self._refresh()
+            self._writes[cls] = write
+        return write
+
+    def read(self, code: int, parts: list[Any]) -> object:
+        """Rebuild an instance of the class that the first part names.
+
+        Raises:
+            UnknownTypeError: nobody registered the name.
+            CorruptDataError: the class is of another kind than the stored instance.
+        """
+        self._refresh()
+        name, *rest = parts
+        shape = self._shapes.get(name)
+        if shape is None:
+            shape = self._shapes[name] = self._found_shape(name)
+        if shape.code != code:
+            msg = f"A stored {name} has the code {code}, but that class is now {_KINDS[shape.code]}."
+            raise CorruptDataError(msg)
+        return shape.read(rest)
+
+    def _refresh(self) -> None:
+        """Forget what was derived from the registries, should one of them have changed."""
+        own, shared = self._registry.changes, SHARED.changes
+        if own != self._own_changes or shared != self._shared_changes:
+            self._own_changes, self._shared_changes = own, shared
+            self._writes, self._shapes = {}, {}
+
+    def _found_write(self, cls: type) -> Write:
         name = self._registry.name_of(cls) or SHARED.name_of(cls)
         if name is None:
             special = arrays.array_writer(cls) or models.secret_writer(cls)
@@ -51,19 +81,16 @@ class Catalog:
                 f"give it a name of its own with registry.register({cls.__name__}, name=...)"
             )
             raise Refusal(msg)
-        known = self._known(name, cls)
-        if known is None:
+        shape = _shape_of(cls)
+        if shape is None:
             raise Refusal(_no_form(cls))
-        return known.write
 
-    def read(self, code: int, parts: list[Any]) -> object:
-        """Rebuild an instance of the class that the first part names.
+        def write(writer: Writer, value: Any, depth: int) -> object:
+            return shape.write(writer, name, value, depth)
 
-        Raises:
-            UnknownTypeError: nobody registered the name.
-            CorruptDataError: the class is of another kind than the stored instance.
-        """
-        name, *rest = parts
+        return write
+
+    def _found_shape(self, name: str) -> Shape:
         cls = self._find(name)
         if cls is None:
             msg = (
@@ -71,28 +98,14 @@ class Catalog:
                 f"Register it with register_types(...), or let the graph's state schema name it."
             )
             raise UnknownTypeError(msg)
-        known = self._known(name, cls)
-        if known is None or known.shape.code != code:
-            msg = f"A stored {name} has the code {code}, but {_title(cls)} is now another kind of class."
+        shape = _shape_of(cls)
+        if shape is None:
+            msg = f"A stored value is of the class {name!r}, but instances of {_title(cls)} cannot be stored."
             raise CorruptDataError(msg)
-        return known.shape.read(rest)
+        return shape
 
     def _find(self, name: str) -> type | None:
         return self._registry.lookup(name) or SHARED.lookup(name) or exceptions.BUILTIN.get(name)
-
-    def _known(self, name: str, cls: type) -> _Known | None:
-        known = self._classes.get(name)
-        if known is not None and known.cls is cls:
-            return known
-        shape = _shape_of(cls)
-        if shape is None:
-            return None
-
-        def write(writer: Writer, value: Any, depth: int) -> object:
-            return shape.write(writer, name, value, depth)
-
-        known = self._classes[name] = _Known(cls, shape, write)
-        return known
 
     def _admitted(self, cls: type) -> str:
         """Return the name of a class that is not registered: in strict mode there is none."""

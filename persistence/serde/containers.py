@@ -31,6 +31,8 @@ def _write_list(writer: Writer, value: list[object], depth: int) -> object:
 
 
 def _write_dict(writer: Writer, value: dict[object, object], depth: int) -> object:
+    if not value:
+        return value
     native = writer.native(value, depth)
     return pack(tags.MAPPING, writer.pairs(value, depth)) if native is None else native
 

@@ -58,7 +58,7 @@ class ExceptionShape:
             if (item := getattr(value, hidden)) is not None:
                 attributes[hidden] = item
         self._check(args)
-        return pack(self.code, trimmed([name, writer.items(args, depth)], writer.attributes(attributes, depth)))
+        return pack(self.code, trimmed([name, writer.items(args, depth + 1)], writer.attributes(attributes, depth)))
 
     def read(self, parts: list[Any]) -> object:
         """Return the instance."""

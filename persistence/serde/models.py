@@ -65,8 +65,9 @@ class ModelShape:
         value = object.__new__(cls)
         object.__setattr__(value, "__dict__", {**fields, **others} if others else fields)
         object.__setattr__(value, "__pydantic_fields_set__", was_set)
-        object.__setattr__(value, "__pydantic_extra__", extra and extra[0])
-        object.__setattr__(value, "__pydantic_private__", self._private(private and private[0]))
+        if not cls.__pydantic_root_model__:  # which has neither, and would keep them as fields
+            object.__setattr__(value, "__pydantic_extra__", extra[0] if extra else None)
+            object.__setattr__(value, "__pydantic_private__", self._private(private[0] if private else None))
         return value
 
     def _evolved(self, stored: Mapping[str, object], absent: list[str] | tuple[()]) -> dict[str, object]:

@@ -19,6 +19,8 @@ class Registry:
 
     def __init__(self) -> None:
         """Start empty."""
+        self.changes: int = 0
+        """Grows with every change, so that what was derived from the registry can be kept until then."""
         self._by_name: dict[str, type] = {}
         self._by_type: dict[type, str] = {}
 
@@ -68,6 +70,7 @@ class Registry:
     def _add(self, cls: type, name: str | None) -> None:
         if name is None and cls in self._by_type:
             return
+        self.changes += 1
         own = _own_name(cls)
         older = self._by_name.get(own)
         if older is not None and older is not cls and _own_name(older) == own:

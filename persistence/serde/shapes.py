@@ -213,11 +213,11 @@ class NamedTupleShape:
         if self._has_dict and value.__dict__:
             msg = f"it is a {self._cls.__qualname__}, a tuple with attributes of its own ({', '.join(value.__dict__)})"
             raise Refusal(msg)
-        return pack(self.code, [name, writer.items(tuple.__iter__(value), depth)])
+        return pack(self.code, [name, *writer.items(tuple.__iter__(value), depth)])
 
     def read(self, parts: list[Any]) -> object:
         """Return the instance."""
-        (items,) = parts
+        items = list(parts)
         if len(items) > len(self._fields):
             msg = f"A stored {self._cls.__qualname__} has {len(items)} items; the class has {len(self._fields)} now."
             raise CorruptDataError(msg)

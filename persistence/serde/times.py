@@ -110,8 +110,10 @@ def _write_zone(writer: Writer, value: zoneinfo.ZoneInfo, depth: int) -> Ext:  #
 def _read_clock(items: list[Any], kind: type[datetime | time]) -> object:
     text, *rest = items
     value = kind.fromisoformat(text)
-    zone, fold = (*rest, None, 0)[:2]
-    return value.replace(tzinfo=_zone_of(zone), fold=fold) if rest else value
+    if not rest:
+        return value
+    zone, *fold = rest
+    return value.replace(tzinfo=_zone_of(zone), fold=fold[0] if fold else 0)
 
 
 def _read_datetime(reader: Reader, data: memoryview) -> object:

@@ -27,7 +27,8 @@ SCALARS: Final = frozenset({type(None), bool, int, float, str, bytes})
 
 _PLAIN: Final = SCALARS | {list, dict}
 _UNCHECKED: Final = frozenset({type(None), bool, float, bytes})
-_REPR_LIMIT = 60
+_FEW: Final = 16
+_REPR_LIMIT: Final = 60
 
 encode: Final = Encoder().encode
 
@@ -52,17 +53,28 @@ class Refusal(Exception):  # noqa: N818 - a signal between walk and serializer
 def is_plain(value: list[object] | dict[object, object]) -> bool:
     """Whether a list or dict holds exact builtins only, all the way down.
 
-    Level by level and without a Python loop over items: the referents of lists are their items, those of dicts their
-    values and keys (keys of all-text dicts, which need no check, are left out), those of scalars nothing. Call it only
-    with a value that msgspec could write, which is therefore finite.
+    Goes level by level, in C where there is much to look at: the referents of lists are their items, those of dicts
+    their values and keys (dicts whose keys are exact text have only their values looked at), those of scalars nothing.
+    Call it only with a value that msgspec could write, which is therefore finite.
     """
     found = get_referents(value)
     for _ in range(MAX_DEPTH):
-        if SCALARS.issuperset(map(type, found)):
-            return True
-        if not _PLAIN.issuperset(map(type, found)):
-            return False
-        found = get_referents(*found)
+        if len(found) < _FEW:
+            inner: list[object] = []
+            for item in found:
+                if type(item) not in SCALARS:
+                    if type(item) not in _PLAIN:
+                        return False
+                    inner.append(item)
+            if not inner:
+                return True
+            found = get_referents(*inner)
+        else:
+            if SCALARS.issuperset(map(type, found)):
+                return True
+            if not _PLAIN.issuperset(map(type, found)):
+                return False
+            found = get_referents(*found)
     return False
 
 
@@ -123,9 +135,11 @@ class Writer:
             raise
         return out
 
-    def attributes(self, mapping: Mapping[str, object], depth: int) -> dict[str, object]:
+    def attributes(self, mapping: dict[str, object], depth: int) -> dict[str, object]:
         """Convert the attributes of an object; their names are text and stay."""
         untouched, convert = self.untouched, self.convert
+        if untouched.issuperset(map(type, mapping.values())):
+            return mapping
         out: dict[str, object] = {}
         name = ""
         try:
@@ -141,6 +155,8 @@ class Writer:
         untouched, convert = self.untouched, self.convert
         if not untouched.issuperset(map(type, mapping)) and not all(self._is_native_key(key) for key in mapping):
             return None
+        if untouched.issuperset(map(type, mapping.values())):
+            return mapping
         out: dict[object, object] = {}
         key: object = None
         try:
