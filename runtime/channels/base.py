@@ -9,12 +9,14 @@ from __future__ import annotations
 import copy
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Final, Generic, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, Self
+
+from typing_extensions import TypeVar
 
 from runtime.errors import EmptyChannelError, ErrorCode, InvalidUpdateError, create_error_message
 
-Value = TypeVar("Value")
-Update = TypeVar("Update")
+Value = TypeVar("Value", default=Any)
+Update = TypeVar("Update", default=Any)
 
 
 class _Missing:

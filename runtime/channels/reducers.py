@@ -154,7 +154,11 @@ class DeltaChannel(BaseChannel[Value, Any]):
     appends: ClassVar[bool] = True
 
     def __init__(
-        self, reducer: Callable[[Any, Sequence[Any]], Any], typ: Any = None, snapshot_frequency: int = 100, key: str = ""
+        self,
+        reducer: Callable[[Any, Sequence[Any]], Any],
+        typ: Any = None,
+        snapshot_frequency: int = 100,
+        key: str = "",
     ) -> None:
         super().__init__(list if typ is None else typ, key)
         if snapshot_frequency < 1:

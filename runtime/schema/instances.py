@@ -113,5 +113,3 @@ def _is_same(item: Any, default: Any) -> bool:
         return bool(item == default)
     except Exception:  # noqa: BLE001 - arrays, for one, have no single answer: then it was set
         return False
-
-

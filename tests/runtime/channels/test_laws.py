@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -40,7 +41,7 @@ def refusing(left: list[int], right: list[int]) -> list[int]:
     return left
 
 
-def batch(value: list[int], writes: list[list[int]]) -> list[int]:
+def batch(value: list[int], writes: Sequence[list[int]]) -> list[int]:
     return functools.reduce(refusing, writes, value)
 
 
@@ -180,7 +181,7 @@ def test_a_fold_without_an_initial_value_starts_with_the_first_write(first: list
 
 @given(st.lists(st.lists(lists)))
 def test_a_reducer_of_batches_gives_the_same_however_writes_are_batched(steps: list[list[list[int]]]) -> None:
-    def extend(value: list[int], writes: list[list[int]]) -> list[int]:
+    def extend(value: list[int], writes: Sequence[list[int]]) -> list[int]:
         return [*value, *(item for write in writes for item in write)]
 
     stepwise, at_once = DeltaChannel(extend), DeltaChannel(extend)
@@ -258,7 +259,9 @@ class BarrierModel(RuleBasedStateMachine):
         return self.finished and not self.awaited
 
 
-TopicModel.TestCase.settings = BarrierModel.TestCase.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
+TopicModel.TestCase.settings = BarrierModel.TestCase.settings = settings(
+    max_examples=30, stateful_step_count=20, deadline=None
+)
 
 TestTopicModel = TopicModel.TestCase
 TestBarrierModel = BarrierModel.TestCase

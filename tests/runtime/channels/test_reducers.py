@@ -26,7 +26,7 @@ from runtime.types.command import Overwrite
         (str, ""),
         (tuple, ()),
         (collections.abc.Sequence, []),
-        (typing.Sequence[int], []),  # noqa: UP006 - both spellings
+        (typing.Sequence[int], []),
         (collections.abc.Set, set()),
         (collections.abc.MutableMapping[str, int], {}),
         (Annotated[Annotated[list[int], "inner"], "outer"], []),
@@ -79,7 +79,9 @@ def delta() -> DeltaChannel[Any]:
 
 
 @pytest.mark.parametrize("overwrite", OVERWRITES)
-@pytest.mark.parametrize("channel", [BinaryOperatorAggregate(list, operator.add, "log"), delta()], ids=["fold", "delta"])
+@pytest.mark.parametrize(
+    "channel", [BinaryOperatorAggregate(list, operator.add, "log"), delta()], ids=["fold", "delta"]
+)
 def test_an_overwrite_replaces_the_value_and_every_other_write(channel: Any, overwrite: Any) -> None:
     channel = channel.copy()
     channel.update([[0]])
@@ -89,7 +91,9 @@ def test_an_overwrite_replaces_the_value_and_every_other_write(channel: Any, ove
     assert channel.get() == [9, 3]
 
 
-@pytest.mark.parametrize("channel", [BinaryOperatorAggregate(list, operator.add, "log"), delta()], ids=["fold", "delta"])
+@pytest.mark.parametrize(
+    "channel", [BinaryOperatorAggregate(list, operator.add, "log"), delta()], ids=["fold", "delta"]
+)
 def test_two_overwrites_in_one_superstep_are_refused(channel: Any) -> None:
     channel = channel.copy()
     channel.update([[0]])
@@ -196,8 +200,8 @@ def test_channels_with_the_same_operator_are_equal_and_lambdas_count_as_the_same
 
 
 def test_typing_keeps_annotations_with_different_lambdas_apart() -> None:
-    one = Annotated[list, BinaryOperatorAggregate(list, lambda left, right: left + right)]  # noqa: FURB118 - see above
-    other = Annotated[list, BinaryOperatorAggregate(list, lambda _, right: right)]
+    one: Any = Annotated[list, BinaryOperatorAggregate(list, lambda left, right: left + right)]  # noqa: FURB118 - see above
+    other: Any = Annotated[list, BinaryOperatorAggregate(list, lambda _, right: right)]
     assert one.__metadata__[0] is not other.__metadata__[0]
 
 

@@ -30,7 +30,9 @@ def test_last_value_keeps_what_was_written() -> None:
 def test_last_value_takes_one_write_per_superstep() -> None:
     channel = LastValue(int, "n")
     channel.update([1])
-    with pytest.raises(InvalidUpdateError, match=r"At key 'n': Can receive only one value per step.*INVALID_CONCURRENT"):
+    with pytest.raises(
+        InvalidUpdateError, match=r"At key 'n': Can receive only one value per step.*INVALID_CONCURRENT"
+    ):
         channel.update([2, 3])
     assert channel.get() == 1
 

@@ -42,7 +42,6 @@ def test_a_view_can_be_changed_without_anyone_noticing() -> None:
     assert value == {"a": [1]}
 
 
-
 @pytest.mark.parametrize(
     ("value", "change"),
     [

@@ -36,9 +36,14 @@ def keep_last(_: Any, right: Any) -> Any:
     return right
 
 
+def state(**hints: Any) -> Schema:
+    """Return the schema of a TypedDict with these keys."""
+    return introspect(typing.TypedDict("State", hints))  # type: ignore[operator]
+
+
 def declared(hint: Any) -> Any:
     """Return the channel of a key declared like this."""
-    return introspect(typing.TypedDict("State", {"key": hint})).channels["key"]  # type: ignore[operator]
+    return state(key=hint).channels["key"]
 
 
 def test_a_plain_annotation_is_a_last_value() -> None:
@@ -58,7 +63,7 @@ def test_a_plain_annotation_is_a_last_value() -> None:
         (Annotated[list, EphemeralValue(list), Topic(str)], EphemeralValue),
     ],
 )
-def test_a_channel_may_stand_anywhere_in_the_metadata(hint: Any, kind: type) -> None:
+def test_a_channel_may_stand_anywhere_in_the_metadata(hint: Any, kind: type[Any]) -> None:
     channel = declared(hint)
     assert type(channel) is kind
     assert (channel.key, channel.typ) == ("key", list)
@@ -79,7 +84,7 @@ class Folding:
     """A reducer that is an object."""
 
     def __call__(self, left: Any, right: Any) -> Any:
-        return right
+        return left + right
 
 
 @pytest.mark.parametrize(
@@ -100,13 +105,15 @@ def test_a_reducer_has_two_positional_parameters(reducer: Callable[..., Any]) ->
 
 @pytest.mark.parametrize("reducer", [lambda left: left, lambda a, b, c: (a, b, c), lambda *all_of_them: all_of_them])
 def test_any_other_number_is_refused(reducer: Callable[..., Any]) -> None:
-    with pytest.raises(GraphDefinitionError, match=r"Invalid reducer signature.*Expected \(a, b\) -> c.*key 'key' of 'State'"):
+    with pytest.raises(
+        GraphDefinitionError, match=r"Invalid reducer signature.*Expected \(a, b\) -> c.*key 'key' of 'State'"
+    ):
         declared(Annotated[list, reducer])
 
 
 @pytest.mark.parametrize("reducer", [max, dict.update, int])
 def test_a_reducer_whose_signature_cannot_be_read_is_refused(reducer: Callable[..., Any]) -> None:
-    with pytest.raises(GraphDefinitionError, match="Invalid reducer signature.*wrap it in a function"):
+    with pytest.raises(GraphDefinitionError, match=r"Invalid reducer signature.*wrap it in a function"):
         declared(Annotated[list, reducer])
 
 
@@ -120,8 +127,8 @@ def test_qualifiers_are_taken_off_wherever_they_stand() -> None:
 
 
 def test_type_aliases_are_looked_through() -> None:
-    alias = te.TypeAliasType("Log", Annotated[list[int], operator.add])
-    assert declared(alias).operator is operator.add
+    Log = te.TypeAliasType("Log", Annotated[list[int], operator.add])  # noqa: N806 - it is a type
+    assert declared(Log).operator is operator.add
 
 
 def test_a_batch_reducer_starts_from_the_annotated_type() -> None:
@@ -140,8 +147,8 @@ def test_a_given_channel_is_not_touched_and_may_be_used_twice() -> None:
     given.update([1])
 
     class State(typing.TypedDict):
-        a: Annotated[list, given]
-        b: Annotated[list, given]
+        a: Annotated[list[int], given]
+        b: Annotated[list[int], given]
 
     channels = introspect(State).channels
     assert [(channel.key, channel.is_available()) for channel in channels.values()] == [("a", False), ("b", False)]
@@ -172,7 +179,7 @@ class Child(Parent, total=False):
     b: "te.NotRequired[int]"
 
 
-class Modern(te.TypedDict, extra_items=int):
+class Modern(te.TypedDict, extra_items=int):  # type: ignore[call-arg]
     a: te.ReadOnly[int]
 
 
@@ -185,7 +192,9 @@ class Record(dict[str, Any]):
 
 
 @pytest.mark.parametrize(
-    ("schema", "keys"), [(Child, ["a", "b"]), (Modern, ["a"]), (Empty, []), (Record, ["a"])], ids=lambda value: str(value)
+    ("schema", "keys"),
+    [(Child, ["a", "b"]), (Modern, ["a"]), (Empty, []), (Record, ["a"])],
+    ids=str,
 )
 def test_typed_dicts(schema: Any, keys: list[str]) -> None:
     found = introspect(schema)
@@ -219,7 +228,7 @@ class Unresolvable(typing.TypedDict):
 
 
 def test_names_that_cannot_be_resolved_are_named() -> None:
-    with pytest.raises(GraphDefinitionError, match="'Unresolvable' cannot be resolved.*'Nowhere'"):
+    with pytest.raises(GraphDefinitionError, match=r"'Unresolvable' cannot be resolved.*'Nowhere'"):
         introspect(Unresolvable)
 
 
@@ -310,6 +319,7 @@ def test_a_pydantic_model() -> None:
 
 class Box(typing.TypedDict, Generic[T]):
     item: T
+    count: int
     items: Annotated[list[T], operator.add]
 
 
@@ -326,7 +336,7 @@ def test_generics_take_their_arguments() -> None:
     box = introspect(Box[int])
     assert (box.kind, {key: channel.typ for key, channel in box.channels.items()}) == (
         "typeddict",
-        {"item": int, "items": list[int]},
+        {"item": int, "count": int, "items": list[int]},
     )
     crate = introspect(Crate[int])
     assert (crate.kind, crate.channels["item"].typ) == ("dataclass", int)
@@ -392,7 +402,7 @@ def test_bare_types_with_equal_channels_are_kept_apart() -> None:
 
 
 def merged(*hints: Any) -> Any:
-    return merge_channels(introspect(typing.TypedDict("State", {"key": hint})) for hint in hints)["key"]  # type: ignore[operator]
+    return merge_channels(state(key=hint) for hint in hints)["key"]
 
 
 @pytest.mark.parametrize(
@@ -426,15 +436,12 @@ def test_definitions_that_disagree_are_refused(first: Any, later: Any) -> None:
 
 
 def test_merging_keeps_the_keys_of_all_schemas() -> None:
-    def of(**hints: Any) -> Schema:
-        return introspect(typing.TypedDict("State", hints))  # type: ignore[operator]
-
-    assert list(merge_channels([of(a=int), of(b=int, a=int), introspect(Point)])) == ["a", "b", "x", "y"]
+    assert list(merge_channels([state(a=int), state(b=int, a=int), introspect(Point)])) == ["a", "b", "x", "y"]
 
 
 def test_the_message_of_a_disagreement_names_the_schema() -> None:
     with pytest.raises(GraphDefinitionError, match="in 'Child'"):
-        merge_channels([introspect(typing.TypedDict("State", {"a": int})), introspect(Child)])  # type: ignore[operator]
+        merge_channels([state(a=int), introspect(Child)])
     with pytest.raises(GraphDefinitionError, match=r"in typing\.Annotated"):
         merge_channels([introspect(int), introspect(Annotated[Sequence[int], operator.add])])
 

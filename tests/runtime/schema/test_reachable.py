@@ -148,9 +148,16 @@ def test_a_type_may_name_others() -> None:
 
 def test_conversations_name_the_message_classes() -> None:
     messages = pytest.importorskip("langchain_core.messages")
-    expected = {messages.HumanMessage, messages.AIMessage, messages.ToolMessage, messages.AIMessageChunk, messages.RemoveMessage}
+    expected = {
+        messages.HumanMessage,
+        messages.AIMessage,
+        messages.ToolMessage,
+        messages.AIMessageChunk,
+        messages.RemoveMessage,
+    }
     assert expected <= types_in(MessagesState)
-    assert expected <= types_in(Annotated[list[messages.BaseMessage], operator.add])
+    base: Any = messages.BaseMessage
+    assert expected <= types_in(Annotated[list[base], operator.add])
 
 
 def test_conversations_name_nothing_where_langchain_core_is_not_installed() -> None:

@@ -110,7 +110,9 @@ def test_values_from_elsewhere_are_validated() -> None:
     assert (model.required, model.words, model.doubled) == (1, ["a", "b"], 8)
 
 
-@pytest.mark.parametrize("values", [{}, {"required": 1, "log": ["x"]}, {"required": "x"}, {"required": 1, "limited": 1}])
+@pytest.mark.parametrize(
+    "values", [{}, {"required": 1, "log": ["x"]}, {"required": "x"}, {"required": 1, "limited": 1}]
+)
 def test_an_input_that_is_not_valid_raises_pydantics_error(values: dict[str, Any]) -> None:
     for again in (True, False):
         with pytest.raises(pydantic.ValidationError):
@@ -158,6 +160,14 @@ def test_checks_of_the_whole_model_run_when_it_is_read_and_not_at_the_write() ->
     for again in (True, False):
         with pytest.raises(pydantic.ValidationError, match="low is above high"):
             built(Checked, {"low": 9}, again=again)
+
+
+def test_a_validator_of_one_choice_of_a_union_runs_once() -> None:
+    class State(pydantic.BaseModel):
+        either: Annotated[int, pydantic.AfterValidator(lambda value: value + 1)] | str = ""
+
+    assert built(State, {"either": written(State, "either", 1)}).either == 2
+    assert built(State, {"either": written(State, "either", "a")}).either == "a"
 
 
 class Tree(pydantic.BaseModel):
@@ -314,7 +324,8 @@ def test_instances_are_taken_as_they_are(key: str, value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("n", "1"), ("limited", 1), ("size", 3), ("sizes", [{"width": "x"}]), ("widget", "x"), ("color", 9)]
+    ("key", "value"),
+    [("n", "1"), ("limited", 1), ("size", 3), ("sizes", [{"width": "x"}]), ("widget", "x"), ("color", 9)],
 )
 def test_a_value_that_is_not_allowed_raises_msgspecs_error_with_the_key(key: str, value: Any) -> None:
     with pytest.raises(msgspec.ValidationError, match=rf"\$\.{key}"):
