@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Annotated, Any, Final, Literal, overload
 
 from typing_extensions import TypedDict
@@ -78,38 +78,45 @@ def _listed(messages: Messages) -> list[Any]:
 
 
 def _merged(dialect: _Dicts | _LangChain, left: list[Any], right: list[Any]) -> list[Any]:
-    id_of, is_removal = dialect.id_of, dialect.is_removal
-    cleared = [at for at, message in enumerate(right) if is_removal(message) and id_of(message) == REMOVE_ALL_MESSAGES]
+    added = [
+        (message, identity, dialect.is_removal(message))
+        for message, identity in zip(right, dialect.ids(right), strict=True)
+    ]
+    cleared = [at for at, (_, identity, removes) in enumerate(added) if removes and identity == REMOVE_ALL_MESSAGES]
     if cleared:
         return right[cleared[-1] + 1 :]
     merged = list(left)
-    places = {id_of(message): at for at, message in enumerate(merged)}
+    places = {identity: at for at, identity in enumerate(dialect.ids(merged))}
     removed: set[str] = set()
-    for message in right:
-        identity = id_of(message)
+    for message, identity, removes in added:
         if identity not in places:
-            if is_removal(message):
+            if removes:
                 msg = f"Attempting to delete a message with an ID that doesn't exist ('{identity}')."
                 raise ValueError(msg)
             places[identity] = len(merged)
             merged.append(message)
-        elif is_removal(message):
+        elif removes:
             removed.add(identity)
         else:
             removed.discard(identity)
             merged[places[identity]] = message
-    return [message for message in merged if id_of(message) not in removed] if removed else merged
+    if not removed:
+        return merged
+    return [message for message, identity in zip(merged, dialect.ids(merged), strict=True) if identity not in removed]
 
 
 class _Dicts:
     """Messages as plain dicts."""
 
-    def coerced(self, messages: Iterable[Any]) -> list[Any]:
+    def coerced(self, messages: list[Any]) -> list[Any]:
         """Return the messages as dicts with ids; dicts without one are copied."""
-        return [self._coerced(message) for message in messages]
+        return [
+            message if type(message) is dict and message.get("id") is not None else self._coerced(message)
+            for message in messages
+        ]
 
-    def id_of(self, message: Any) -> str:
-        return message["id"]  # type: ignore[no-any-return]
+    def ids(self, messages: list[Any]) -> list[str]:
+        return [message["id"] for message in messages]
 
     def is_removal(self, message: Any) -> bool:
         return bool(message.get("role") == "remove")
@@ -136,31 +143,33 @@ class _LangChain:
         from langchain_core import messages  # noqa: PLC0415 - optional, and slow to import
 
         self._library = messages
-        self._message, self._chunk, self._removal = (
-            messages.BaseMessage,
-            messages.BaseMessageChunk,
-            messages.RemoveMessage,
-        )
+        self._whole: set[type] = set()
+        """Classes met that are messages and no chunks; asking pydantic's classes takes long."""
 
-    def coerced(self, messages: Iterable[Any]) -> list[Any]:
+    def coerced(self, messages: list[Any]) -> list[Any]:
         """Return the messages as objects with ids, chunks made whole; as in LangGraph, ids are set in place."""
-        library = self._library
-        result = []
-        for message in messages:
-            if not isinstance(message, self._message):
-                message = library.convert_to_messages([message])[0]  # noqa: PLW2901
-            if isinstance(message, self._chunk):
-                message = library.message_chunk_to_message(message)  # noqa: PLW2901
-            if message.id is None:
-                message.id = str(uuid.uuid4())
-            result.append(message)
-        return result
+        whole = self._whole
+        return [
+            message if type(message) in whole and message.id is not None else self._coerced(message)
+            for message in messages
+        ]
 
-    def id_of(self, message: Any) -> str:
-        return message.id  # type: ignore[no-any-return]
+    def ids(self, messages: list[Any]) -> list[str]:
+        return [message.id for message in messages]
+
+    def _coerced(self, message: Any) -> Any:
+        library = self._library
+        if not isinstance(message, library.BaseMessage):
+            message = library.convert_to_messages([message])[0]
+        if isinstance(message, library.BaseMessageChunk):
+            message = library.message_chunk_to_message(message)
+        self._whole.add(type(message))
+        if message.id is None:
+            message.id = str(uuid.uuid4())
+        return message
 
     def is_removal(self, message: Any) -> bool:
-        return isinstance(message, self._removal)
+        return isinstance(message, self._library.RemoveMessage)
 
     def formatted(self, messages: list[Any]) -> list[Any]:
         library = self._library
@@ -168,7 +177,7 @@ class _LangChain:
 
     def types(self) -> list[Any]:
         """Return annotations that mention every message class, chunks included."""
-        return [self._library.AnyMessage, self._removal]
+        return [self._library.AnyMessage, self._library.RemoveMessage]
 
 
 @functools.cache
