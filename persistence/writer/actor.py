@@ -113,32 +113,26 @@ class PersistenceActor:
 
     async def _settle(self, batch: Sequence[Receipt]) -> None:
         """Commit a batch; where it is refused, find the guilty request by halving, so that all others commit."""
-        sound = self._sound(batch)
-        if not sound:
-            return
-        error = await self._commit(sound)
-        if error is None:
-            for receipt in sound:
-                self._release(receipt)
-        elif len(sound) == 1 or isinstance(error, TransientBackendError):
-            for receipt in sound:
-                self._fail(receipt, error)
+        barred = self._barred(batch)
+        sound = [receipt for receipt in batch if receipt not in barred] if barred else batch
+        error = await self._commit(sound) if sound else None
+        if error is None or len(sound) == 1 or isinstance(error, TransientBackendError):
+            for receipt in batch:
+                self._conclude(receipt, barred.get(receipt, error))
         else:
-            for half in halves(sound):
+            for half in halves(batch):
                 await self._settle(half)
 
-    def _sound(self, batch: Sequence[Receipt]) -> Sequence[Receipt]:
-        """Fail what builds on something lost, and return the rest."""
-        if not self._losses:
-            return batch
-        sound: list[Receipt] = []
-        for receipt in batch:
-            error = self._losses.barring(receipt.request, receipt.sequence)
-            if error is None:
-                sound.append(receipt)
-            else:
-                self._fail(receipt, error)
-        return sound
+    def _barred(self, batch: Sequence[Receipt]) -> dict[Receipt, BackendError]:
+        """Return what must fail because it builds on something lost, be it in the same batch."""
+        barred: dict[Receipt, BackendError] = {}
+        if self._losses:
+            for receipt in batch:
+                error = self._losses.barring(receipt.request, receipt.sequence)
+                if error is not None:
+                    barred[receipt] = error
+                    self._losses.add(receipt.request, self._mailbox.newest, error)
+        return barred
 
     async def _commit(self, batch: Sequence[Receipt]) -> BackendError | None:
         """Commit a batch, trying again while the fault may pass; return why it could not be.
@@ -182,16 +176,16 @@ class PersistenceActor:
         self._last_seconds = seconds
         self._max_seconds = max(self._max_seconds, seconds)
 
-    def _release(self, receipt: Receipt) -> None:
-        if self._losses:
-            self._losses.forget(receipt.request)
+    def _conclude(self, receipt: Receipt, error: BackendError | None) -> None:
+        """Tell the sender how it ended."""
         self._retire(receipt)
-        receipt.settle()
-
-    def _fail(self, receipt: Receipt, error: BackendError) -> None:
+        if error is None:
+            if self._losses:
+                self._losses.forget(receipt.request)
+            receipt.settle()
+            return
         self._failures += 1
         self._losses.add(receipt.request, self._mailbox.newest, error)
-        self._retire(receipt)
         # An error of its own: senders raise it in different tasks, and each adds its own traceback.
         own = TransientBackendError(str(error)) if isinstance(error, TransientBackendError) else BackendError(str(error))
         own.__cause__ = error
