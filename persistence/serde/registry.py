@@ -59,6 +59,7 @@ class Registry:
     def copy(self) -> Registry:
         """Return an independent registry with the same entries."""
         twin = Registry()
+        twin.changes = self.changes
         twin._by_name = dict(self._by_name)
         twin._by_type = dict(self._by_type)
         return twin
@@ -70,20 +71,21 @@ class Registry:
     def _add(self, cls: type, name: str | None) -> None:
         if name is None and cls in self._by_type:
             return
-        self.changes += 1
         own = _own_name(cls)
+        self._refuse_clash(own if name is None else name, cls)
         older = self._by_name.get(own)
         if older is not None and older is not cls and _own_name(older) == own:
             self._replace(older, cls)
         if name is None:
-            self._claim(own, cls)
+            self._by_name[own] = cls
             self._by_type.setdefault(cls, own)
         else:
-            self._claim(name, cls)
+            self._by_name[name] = cls
             self._by_name.setdefault(own, cls)
             self._by_type[cls] = name
+        self.changes += 1
 
-    def _claim(self, name: str, cls: type) -> None:
+    def _refuse_clash(self, name: str, cls: type) -> None:
         holder = self._by_name.get(name)
         if holder is not None and holder is not cls and _own_name(holder) != _own_name(cls):
             msg = (
@@ -91,7 +93,6 @@ class Registry:
                 f"register {cls.__module__}.{cls.__qualname__} under another name."
             )
             raise ValueError(msg)
-        self._by_name[name] = cls
 
     def _replace(self, older: type, newer: type) -> None:
         """Let the newer definition of a class take over all names of the older one."""

@@ -77,11 +77,11 @@ class Serializer:
         if kind is dict or kind is list:
             try:
                 payload = encode(value)
+                plain = is_plain(value)
             except Exception:  # noqa: BLE001 - the walk says better what is wrong
+                plain = False
+            if not plain:
                 payload = self._walked(value)
-            else:
-                if not is_plain(value):  # type: ignore[arg-type]  # just tested
-                    payload = self._walked(value)
         elif value is None:
             return _NULL, b""
         elif kind is bytes:

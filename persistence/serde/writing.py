@@ -7,6 +7,7 @@ C speed); everything else is walked, and whatever needs a tag becomes an extensi
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from gc import get_referents
 from typing import TYPE_CHECKING, Any, Final
@@ -50,12 +51,14 @@ class Refusal(Exception):  # noqa: N818 - a signal between walk and serializer
         return "$" + "".join(reversed(self.path))
 
 
-def is_plain(value: list[object] | dict[object, object]) -> bool:
-    """Whether a list or dict holds exact builtins only, all the way down.
+def is_plain_by_referents(value: object) -> bool:
+    """Whether a list or dict holds exact builtins only, all the way down; before Python 3.13.
 
     Goes level by level, in C where there is much to look at: the referents of lists are their items, those of dicts
     their values and keys (dicts whose keys are exact text have only their values looked at), those of scalars nothing.
     Call it only with a value that msgspec could write, which is therefore finite.
+
+    From 3.13 on, a dict that belongs to an instance may leave its values to that instance, and has no referents.
     """
     found = get_referents(value)
     for _ in range(MAX_DEPTH):
@@ -76,6 +79,25 @@ def is_plain(value: list[object] | dict[object, object]) -> bool:
                 return False
             found = get_referents(*found)
     return False
+
+
+def is_plain_by_items(value: Any, levels: int = MAX_DEPTH) -> bool:
+    """Whether a list or dict holds exact builtins only, all the way down; a third as fast, on any Python."""
+    if type(value) is dict:
+        for key in value:
+            if type(key) not in SCALARS:
+                return False
+        value = value.values()
+    elif type(value) is not list:
+        return False
+    for item in value:
+        if type(item) not in SCALARS and not (levels and is_plain_by_items(item, levels - 1)):
+            return False
+    return True
+
+
+is_plain: Final = is_plain_by_referents if sys.version_info < (3, 13) else is_plain_by_items
+"""Whether msgspec writes a list or dict, which it could write, without changing it."""
 
 
 class Writer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from datetime import timedelta, timezone
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis.extra import numpy as npst
 
 from persistence.errors import SerializationError
 from persistence.serde.serializer import Serializer
-from persistence.serde.writing import encode, is_plain
+from persistence.serde.writing import encode, is_plain, is_plain_by_items, is_plain_by_referents
 from tests.persistence.serde.samples import (
     Box,
     Celsius,
@@ -183,7 +184,11 @@ def test_what_is_called_plain_is_exact_builtins_only(value: Any) -> None:
         encode(value)
     except Exception:  # noqa: BLE001 - the check is made after msgspec accepted a value
         return
-    assert is_plain(value) == _plain_by_definition(value)
+    expected = _plain_by_definition(value)
+    assert is_plain(value) == expected
+    assert is_plain_by_items(value) == expected
+    if sys.version_info < (3, 13):
+        assert is_plain_by_referents(value) == expected
 
 
 def _plain_by_definition(value: Any) -> bool:
