@@ -30,11 +30,12 @@ GraphBubbleUp
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from runtime.interrupts import Interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
 
 class ErrorCode(Enum):
@@ -164,8 +165,6 @@ class NodeInterrupt(GraphInterrupt):
     """A question raised by hand; kept for programs that use the old form."""
 
     def __init__(self, value: Any, id: str | None = None) -> None:  # noqa: A002 - LangGraph's public name
-        from runtime.types.interrupts import Interrupt  # noqa: PLC0415 - errors stay below types
-
         super().__init__((Interrupt(value=value, id=id or ""),))
 
 

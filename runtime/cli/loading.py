@@ -98,7 +98,10 @@ def _with_saver(graph: CompiledStateGraph, saver: Any) -> CompiledStateGraph:
 
 def _failed(what: str, error: Exception) -> CommandError:
     return CommandError(
-        f"{what}: {type(error).__name__}: {error}", kind=type(error).__name__, hint=raised_at(error), at=raised_at(error)
+        f"{what}: {type(error).__name__}: {error}",
+        kind=type(error).__name__,
+        hint=raised_at(error),
+        at=raised_at(error),
     )
 
 

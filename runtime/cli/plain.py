@@ -8,7 +8,8 @@ import enum
 import json
 import math
 import unicodedata
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 import msgspec
@@ -25,7 +26,7 @@ _ESCAPED: Final = frozenset({"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"})
 
 def plain(value: Any, depth: int = 0) -> Any:  # noqa: PLR0911 - one return a kind
     """Return the value as JSON data; what JSON lacks is described in words."""
-    if value is None or isinstance(value, (bool, int)) and not isinstance(value, enum.Enum):
+    if value is None or (isinstance(value, (bool, int)) and not isinstance(value, enum.Enum)):
         return value
     if isinstance(value, str) and not isinstance(value, enum.Enum):
         return str(value)
@@ -41,7 +42,7 @@ def plain(value: Any, depth: int = 0) -> Any:  # noqa: PLR0911 - one return a ki
         return {key if isinstance(key, str) else _repr(key): plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return plain(value._asdict(), depth)
-    if isinstance(value, (Sequence, Set)):
+    if isinstance(value, (Sequence, AbstractSet)):
         return [plain(item, depth + 1) for item in value]
     fields = _fields(value)
     return _repr(value) if fields is None else plain(fields, depth)
@@ -81,16 +82,25 @@ def _escape(char: str) -> str:
 
 
 def in_words(value: Any, most: int | None = None) -> str:
-    """Return a value as text for a terminal: text as it is, everything else as JSON; at most ``most`` characters."""
-    if isinstance(value, Unregistered):
-        text = f"{value!r} {_json(value.content)}"
+    """Return a value as text for a terminal, at most ``most`` characters of it.
+
+    Text stays as it is, a list of records gets a line for each, everything else is JSON.
+    """
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_asdict") and any(map(_is_record, value)):
+        text = "\n".join(f"- {_line(item)}" for item in value)
     else:
-        text = value if isinstance(value, str) else _json(value)
+        text = value if isinstance(value, str) else _line(value)
     shown = visible(text, keep="\n")
     if most is not None and len(shown) > most:
         return f"{shown[:most]}… ({len(shown):,} characters; --json shows all)"
     return shown
 
 
-def _json(value: Any) -> str:
+def _is_record(value: Any) -> bool:
+    return isinstance(value, (Mapping, Unregistered)) or _fields(value) is not None
+
+
+def _line(value: Any) -> str:
+    if isinstance(value, Unregistered):
+        return f"{value!r} {_line(value.content)}"
     return json.dumps(plain(value), ensure_ascii=False)

@@ -7,14 +7,14 @@ import re
 import shlex
 import sys
 import uuid
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import ExitStack, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from persistence.errors import PersistenceError
 from persistence.sqlite import SqliteSaver
 from runtime.cli.failing import CommandError, UsageError
 from runtime.cli.loading import load_graph, raised_at
-from runtime.cli.plain import in_words
+from runtime.cli.plain import in_words, visible
 from runtime.cli.showing import stdout_reserved
 from runtime.types.command import Command
 from runtime.types.constants import INTERRUPT
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from runtime.cli.showing import Screen
     from runtime.graph import CompiledStateGraph
+    from runtime.graph.stream import GraphStream
     from runtime.types.snapshot import StateSnapshot
 
 _BLAMED: Final = re.compile(r"^During task with name '(?P<node>.*)' and id ")
@@ -35,6 +36,8 @@ async def run(args: argparse.Namespace, screen: Screen) -> int:
     if args.db is None and (args.thread is not None or args.checkpoint is not None or args.resume or args.answer):
         msg = "--thread, --checkpoint, --resume and --answer need --db FILE: without it nothing is kept."
         raise UsageError(msg)
+    if args.db is not None and args.input is None:
+        _require_file(args.db)
     if args.db is not None and args.thread is None:
         if args.input is None:
             msg = "--resume and --answer need --thread ID: which thread is to go on?"
@@ -49,10 +52,17 @@ async def run(args: argparse.Namespace, screen: Screen) -> int:
     return 0
 
 
+def _require_file(db: str) -> None:
+    if not Path(db).is_file():
+        msg = f"There is no file {db!r}, so there is no thread to go on with."
+        raise CommandError(msg, kind="ThreadNotFound")
+
+
 async def _run(args: argparse.Namespace, screen: Screen, given: Any) -> dict[str, Any]:
-    async with AsyncExitStack() as stack:
-        saver = None if args.db is None else await stack.enter_async_context(SqliteSaver(args.db))
-        graph = await load_graph(args.target, saver)
+    saver = None if args.db is None else SqliteSaver(args.db)
+    # Before the saver is opened, which creates the file: a mistyped graph must not leave one behind.
+    graph = await load_graph(args.target, saver)
+    async with saver if saver is not None else nullcontext():
         config = _config(args)
         result: dict[str, Any] = {"thread": args.thread}
         options: dict[str, Any] = {"durability": args.durability, "context": args.context}
@@ -61,9 +71,8 @@ async def _run(args: argparse.Namespace, screen: Screen, given: Any) -> dict[str
                 with screen.progress(f"Running {args.target}"):
                     result["output"] = await graph.ainvoke(given, config, **options)
             else:
-                result["chunks"] = await _streamed(graph, given, config, options, args, screen)
-        except (PersistenceError, MemoryError):
-            raise
+                stream = graph.astream(given, config, stream_mode=args.stream, **options)
+                result["chunks"] = await _streamed(stream, screen)
         except Exception as error:
             raise await _failure(error, graph, args) from error
         state = None if graph.checkpointer is None or args.thread is None else await graph.aget_state(_head(args))
@@ -74,19 +83,12 @@ async def _run(args: argparse.Namespace, screen: Screen, given: Any) -> dict[str
         return result
 
 
-async def _streamed(
-    graph: CompiledStateGraph,
-    given: Any,
-    config: Any,
-    options: dict[str, Any],
-    args: argparse.Namespace,
-    screen: Screen,
-) -> list[Any]:
+async def _streamed(stream: GraphStream, screen: Screen) -> list[Any]:
     """Show chunks as they come; for programs, collect them."""
     chunks: list[Any] = []
-    async with graph.astream(given, config, stream_mode=args.stream, **options) as stream:
+    async with stream:
         async for chunk in stream:
-            if args.json:
+            if screen.as_json:
                 chunks.append(chunk)
             elif isinstance(chunk, dict):
                 screen.pairs(chunk.items())
@@ -149,15 +151,15 @@ def _show(result: dict[str, Any], state: StateSnapshot | None, args: argparse.Na
     if state is None:
         return
     screen.say()
-    where = f"thread {args.thread}, step {result['step']}, checkpoint {result['checkpoint_id']}"
+    where = f"thread {visible(args.thread)}, step {result['step']}, checkpoint {result['checkpoint_id']}"
     if state.interrupts:
         for question in state.interrupts:
             screen.say(f"Question {question.id}: {in_words(question.value)}", "bold yellow")
         screen.say(f"Waiting for an answer: {where}.", "yellow")
-        screen.say(f"Answer it: {command_line(args, '--answer', 'JSON')}")
+        screen.command("Answer it", command_line(args, "--answer", "JSON"))
     elif state.next:
         screen.say(f"Paused before {', '.join(state.next)}: {where}.", "yellow")
-        screen.say(f"Go on: {command_line(args, '--resume')}")
+        screen.command("Go on", command_line(args, "--resume"))
     else:
         screen.say(f"Done: {where}.", "green")
 

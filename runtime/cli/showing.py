@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rich import box
 from rich.console import Console
@@ -20,8 +19,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
-from runtime.cli.failing import CommandError
 from runtime.cli.plain import in_words, plain, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from runtime.cli.failing import CommandError
+
+NEW_LINE: Final = "\n"
+
+ID_WIDTH: Final = 36
+"""Characters of a checkpoint id."""
 
 
 class Screen:
@@ -31,6 +39,7 @@ class Screen:
         self.as_json = as_json
         self._out = Console(highlight=False, markup=False, emoji=False)
         self._err = Console(stderr=True, highlight=False, markup=False, emoji=False)
+        self._begun = False
 
     # ---- results -----------------------------------------------------------------------------------------------
 
@@ -41,28 +50,33 @@ class Screen:
 
     def say(self, text: str = "", style: str = "") -> None:
         """Write a line, wrapped to the terminal."""
-        self._out.print(Text(visible(text, keep="\n"), style=style))
+        self._print(Text(visible(text, keep=NEW_LINE), style=style))
+
+    def command(self, what: str, line: str) -> None:
+        """Write a command to be copied: in one piece, however long it is."""
+        self._print(Text(f"{what}: {visible(line, keep=NEW_LINE)}"), wrap=False)
 
     def title(self, text: str) -> None:
-        """Write a heading."""
-        self._out.print()
-        self._out.print(Text(visible(text), style="bold"))
+        """Write a heading, with a blank line above it unless it comes first."""
+        if self._begun:
+            self.say()
+        self._print(Text(visible(text), style="bold"))
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
         """Write a table."""
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, header_style="bold")
         for column in columns:
             table.add_column(
                 Text(column.title),
                 justify="right" if column.number else "left",
                 no_wrap=column.whole,
-                min_width=column.least,
+                width=column.width,
                 overflow="fold",
                 style=column.style,
             )
         for row in rows:
             table.add_row(*(cell if isinstance(cell, Text) else Text(in_words(cell)) for cell in row))
-        self._out.print(table)
+        self._print(table)
 
     def pairs(self, pairs: Iterable[tuple[str, object]]) -> None:
         """Write names and values, one below the other."""
@@ -71,7 +85,17 @@ class Screen:
         grid.add_column(overflow="fold")
         for name, value in pairs:
             grid.add_row(Text(visible(name)), value if isinstance(value, Text) else Text(in_words(value, 4000)))
-        self._out.print(grid)
+        self._print(grid)
+
+    def _print(self, what: Text | Table, *, wrap: bool = True) -> None:
+        self._begun = True
+        if self._out.is_terminal:
+            self._out.print(what, soft_wrap=not wrap)
+            return
+        # rich pads cells to their column's width; in a file that is trailing white space.
+        with self._out.capture() as captured:
+            self._out.print(what, soft_wrap=not wrap)
+        self._out.file.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
     # ---- everything else ---------------------------------------------------------------------------------------
 
@@ -83,9 +107,10 @@ class Screen:
                 told["hint"] = error.hint
             sys.stderr.write(json.dumps({"error": plain(told)}) + "\n")
             return
-        self._err.print(Text.assemble(("error: ", "bold red"), visible(str(error), keep="\n")))
+        self._err.print(Text.assemble(("error: ", "bold red"), visible(str(error), keep=NEW_LINE)), soft_wrap=True)
         if error.hint is not None:
-            self._err.print(Text(visible(error.hint, keep="\n")))
+            # Not wrapped by us: it may hold a command to be copied.
+            self._err.print(Text(visible(error.hint, keep=NEW_LINE)), soft_wrap=True)
 
     def confirm(self, question: str) -> bool:
         """Ask on the terminal; an empty answer means no."""
@@ -129,13 +154,14 @@ class Column:
     """A column of a table."""
 
     def __init__(
-        self, title: str, *, number: bool = False, whole: bool = False, least: int | None = None, style: str = ""
+        self, title: str, *, number: bool = False, whole: bool = False, width: int | None = None, style: str = ""
     ) -> None:
         self.title = title
         self.number = number
         self.whole = whole
-        """Never wrapped, such as ids that are there to be copied."""
-        self.least = least
+        """Never wrapped."""
+        self.width = width
+        """Fixed, such as ID_WIDTH for ids, which are there to be copied; None: what the content needs and gets."""
         self.style = style
 
 
@@ -151,9 +177,10 @@ def stdout_reserved() -> Iterator[None]:
     kept = os.dup(1)
     os.dup2(2, 1)
     try:
-        yield
+        # By name as well: where this is called from Python, sys.stdout need not be the process's own.
+        with redirect_stdout(sys.stderr):
+            yield
     finally:
-        sys.stdout.flush()
         os.dup2(kept, 1)
         os.close(kept)
 

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from persistence.contracts.saver import UnitSaver
+from runtime.engine.vocabulary import register
+from runtime.engine.writing import require_node
 from runtime.errors import ConfigError
 from runtime.graph import state_api
 from runtime.graph.blocking import BlockingDoor
@@ -17,7 +19,6 @@ from runtime.schema.reachable import types_in
 from runtime.streaming.hub import Hub, check_modes
 from runtime.types.config import CallConfig, merge_configs, parse_config
 from runtime.types.policy import DURABILITIES
-from runtime.engine.writing import require_node
 
 if TYPE_CHECKING:
     from runtime.context.runtime import RunControl
@@ -38,7 +39,8 @@ class CompiledStateGraph(BlockingDoor):
         self._register_types()
 
     def _register_types(self) -> None:
-        """Let the saver rebuild the types that the graph's schemas mention."""
+        """Let the saver rebuild the types that the graph's schemas mention, and the runtime's own."""
+        register()
         saver = self.program.saver
         if isinstance(saver, UnitSaver):
             plan = self.program.plan

@@ -6,11 +6,11 @@ The host never lets an error escape: it goes to the consumer through the stream.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
+from contextvars import copy_context
 from typing import Any
 
 import anyio
-import sniffio
 import trio
 
 _TASKS: set[asyncio.Task[Any]] = set()
@@ -26,14 +26,10 @@ class Host:
 
     def start(self, function: Callable[[], Awaitable[None]]) -> None:
         """Start the function on the running event loop, in the caller's context."""
-        if sniffio.current_async_library() == "trio":
-            import contextvars
-
-            trio.lowlevel.spawn_system_task(
-                self._run, function, name="actorgraph stream", context=contextvars.copy_context()
-            )
+        if trio.lowlevel.in_trio_run():
+            trio.lowlevel.spawn_system_task(self._run, function, name="actorgraph stream", context=copy_context())
             return
-        task = asyncio.get_running_loop().create_task(_coroutine(self._run, function), name="actorgraph stream")
+        task = asyncio.get_running_loop().create_task(self._run(function), name="actorgraph stream")
         _TASKS.add(task)
         task.add_done_callback(_TASKS.discard)
 
@@ -51,7 +47,3 @@ class Host:
     async def ended(self) -> None:
         """Return once it has ended."""
         await self._ended.wait()
-
-
-def _coroutine(run: Callable[..., Coroutine[Any, Any, None]], function: Any) -> Coroutine[Any, Any, None]:
-    return run(function)

@@ -55,8 +55,8 @@ def ticks_of(checkpoint_id: str) -> int:
 def task_id(checkpoint_id: str, ns: str, step: int, name: str, kind: str, *discriminator: str) -> str:
     """Return the id of one execution of a node: the same checkpoint and graph always give the same id.
 
-    128-bit xxh3 over checkpoint id bytes, task namespace, step, node, kind and discriminator (spec 2.5 of the
-    persistence model: sorted trigger channels for a pull task, the index for a Send), printed as a UUID.
+    128-bit xxh3 over checkpoint id bytes, task namespace, step, node, kind and discriminator (sorted trigger channels
+    for a task that the state triggered, the index for a Send), printed as a UUID.
     """
     digest = xxh3_128_digest(
         _id_bytes(checkpoint_id) + "".join((ns, str(step), name, kind, *discriminator)).encode("utf-8", "surrogatepass")
@@ -66,7 +66,8 @@ def task_id(checkpoint_id: str, ns: str, step: int, name: str, kind: str, *discr
 
 def interrupt_id(task_ns: str, answered: int) -> str:
     """Return the id of the next question of a task that has ``answered`` answers: 32 hex characters."""
-    return xxh3_128_hexdigest(task_ns if answered == 0 else f"{task_ns}|{answered}")
+    key = task_ns if answered == 0 else f"{task_ns}|{answered}"
+    return xxh3_128_hexdigest(key.encode("utf-8", "surrogatepass"))
 
 
 def _id_bytes(checkpoint_id: str) -> bytes:
