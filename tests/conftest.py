@@ -1,10 +1,21 @@
-"""What every test shares: each async test runs on asyncio and on trio."""
+"""What every test shares: each async test runs on asyncio and on trio, and properties are not timed."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# On top of the profile that hypothesis chose itself (in CI: the same examples every time). How long an example takes
+# says how busy the machine is, and nothing about the law.
+settings.register_profile(
+    "actorgraph",
+    parent=settings.get_profile(settings.get_current_profile_name()),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("actorgraph")
 
 
 @pytest.fixture(params=[pytest.param(("asyncio", {}), id="asyncio"), pytest.param(("trio", {}), id="trio")])
