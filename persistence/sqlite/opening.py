@@ -94,17 +94,20 @@ def prepare_reader(connection: sqlite3.Connection) -> None:
 
 def migrate(connection: sqlite3.Connection, path: str) -> None:
     """Apply the migrations that the database has not seen, all or none; safe with several processes at once."""
-    # IMMEDIATE: the lock is taken before looking, so nobody else migrates between the look and the change. It is taken
-    # even if nothing is to do, to learn here, not at the first save, that the file cannot be written.
+    # IMMEDIATE: the lock is taken before looking, so nobody else migrates between the look and the change.
     connection.execute("BEGIN IMMEDIATE")
     try:
         seen = _check_schema(connection, path)
-        for number, statements in MIGRATIONS.items():
-            if number not in seen:
-                for statement in statements:
-                    connection.execute(statement)
-                connection.execute(QUERIES["note_migration"], (number,))
-        connection.execute("COMMIT")
+        missing = {number: statements for number, statements in MIGRATIONS.items() if number not in seen}
+        for number, statements in missing.items():
+            for statement in statements:
+                connection.execute(statement)
+            connection.execute(QUERIES["note_migration"], (number,))
+        if missing:
+            connection.execute("COMMIT")
+        else:
+            # Learn now, not at the first save, that the file cannot be written; this is rolled back.
+            connection.execute(QUERIES["note_migration"], (0,))
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")

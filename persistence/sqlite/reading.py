@@ -59,7 +59,7 @@ def _conditions(query: Query) -> list[str]:
         found.append("checkpoint_id <= :after_id")
         found.append("(checkpoint_id, thread_id, checkpoint_ns) < (:after_id, :after_thread, :after_ns)")
     if query.filter is not None:
-        found.append("metadata_matches(metadata, :filter)")
+        found.append("metadata_matches(CAST(metadata AS BLOB), :filter)")
     return found
 
 

@@ -24,6 +24,9 @@ class _References(msgspec.Struct):
     lineage: dict[str, list[tuple[int, str | int | float, int]]] = {}
 
 
+DAMAGE = (msgspec.MsgspecError, UnicodeEncodeError)
+"""What parsing damaged JSON raises; bytes that are no UTF-8 arrive as escaped surrogates."""
+
 _references = msgspec.json.Decoder(_References).decode
 
 
@@ -31,7 +34,7 @@ def blobs_of(row: CheckpointRow) -> list[tuple[str, str]] | None:
     """Return the (channel, version) of every blob row that a checkpoint rests on; None if its JSON is damaged."""
     try:
         held = _references(row[5])
-    except msgspec.MsgspecError:
+    except DAMAGE:
         return None
     found: list[tuple[str, str]] = []
     for channel in held.rows:
@@ -87,7 +90,7 @@ class Decoder:
             }
             values: dict[str, Any] = body["channel_values"]
             versions = {channel: body["channel_versions"][channel] for channel in rows}
-        except (msgspec.MsgspecError, KeyError, TypeError, AttributeError) as error:
+        except (*DAMAGE, KeyError, TypeError, AttributeError) as error:
             _corrupt(row, f"it does not parse ({type(error).__name__}: {error})", error)
         for channel, version in versions.items():
             values[channel] = self._channel(row, channel, version, lineage.get(channel), page)

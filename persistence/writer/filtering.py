@@ -19,7 +19,7 @@ def normal_filter(wanted: Mapping[str, Any] | None) -> str | None:
     return plain_json.dump(wanted, "filter").decode()
 
 
-def metadata_matches(metadata: str, wanted: str) -> bool:
+def metadata_matches(metadata: str | bytes, wanted: str) -> bool:
     """Whether stored metadata holds the wanted values; a key it lacks matches nothing, not even None.
 
     Metadata that does not parse counts as a match: its reader then gets the error, instead of a history with a hole.
@@ -30,14 +30,14 @@ def metadata_matches(metadata: str, wanted: str) -> bool:
     return all(key in stored and plain_json.same(stored[key], value) for key, value in _wanted(wanted).items())
 
 
-def metadata_run_id(metadata: str) -> str | None:
+def metadata_run_id(metadata: str | bytes) -> str | None:
     """Return the run that stored metadata names."""
     stored = _parsed(metadata)
     run_id = None if stored is None else stored.get("run_id")
     return run_id if isinstance(run_id, str) else None
 
 
-def _parsed(text: str) -> dict[str, Any] | None:
+def _parsed(text: str | bytes) -> dict[str, Any] | None:
     try:
         value = plain_json.decode(text)
     except msgspec.DecodeError:

@@ -133,7 +133,7 @@ UNION SELECT checkpoint_ns FROM checkpoint_blobs WHERE thread_id = ?1;
 -- Keys of the checkpoints that one of these runs made.
 SELECT thread_id, checkpoint_ns, checkpoint_id
 FROM checkpoints
-WHERE metadata_run_id(metadata) IN (SELECT value FROM json_each(?));
+WHERE metadata_run_id(CAST(metadata AS BLOB)) IN (SELECT value FROM json_each(?));
 
 -- delete_checkpoint --
 -- Delete one checkpoint.

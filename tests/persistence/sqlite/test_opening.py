@@ -1,0 +1,226 @@
+"""Opening an SQLite file: what is refused is refused in words, and keeps every byte."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from persistence.errors import BackendOpenError, PersistenceError, SchemaVersionError
+from persistence.sqlite import AsyncSqliteSaver, SqliteSaver, opening
+from tests.persistence.writer.samples import config, put
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "threads.sqlite"
+
+
+async def pragma(saver: SqliteSaver, name: str, *, reader: bool = False) -> Any:
+    backend: Any = saver._backend
+    connection = backend._reader if reader else backend._writer
+    return await backend._cross(connection.run, lambda raw: raw.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+async def test_a_new_file_gets_tables_and_durable_settings(path: Path) -> None:
+    async with SqliteSaver(path, busy_timeout=1.5) as saver:
+        assert await pragma(saver, "journal_mode") == "wal"
+        assert await pragma(saver, "synchronous") == 2
+        assert await pragma(saver, "busy_timeout") == 1500
+        assert await pragma(saver, "query_only", reader=True) == 1
+        await saver.asetup()
+    with sqlite3.connect(path) as raw:
+        assert [row[0] for row in raw.execute("SELECT v FROM checkpoint_migrations")] == [1]
+        tables = {row[0] for row in raw.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    raw.close()
+    assert tables == set(opening.TABLES)
+    assert not path.with_name("threads.sqlite-wal").exists()
+
+
+@pytest.mark.parametrize(("level", "number"), [("NORMAL", 1), ("FULL", 2), ("EXTRA", 3)])
+async def test_how_durable_is_a_choice(path: Path, level: Any, number: int) -> None:
+    async with SqliteSaver(path, synchronous=level) as saver:
+        assert await pragma(saver, "synchronous") == number
+
+
+def test_less_than_durable_is_no_choice() -> None:
+    with pytest.raises(ValueError, match="synchronous must be"):
+        SqliteSaver("x", synchronous="OFF")  # type: ignore[arg-type]
+
+
+async def test_connection_strings_and_names_of_other_runtimes(path: Path) -> None:
+    assert AsyncSqliteSaver is SqliteSaver
+    async with SqliteSaver.from_conn_string(str(path)) as saver:
+        await put(saver, "1", {"a": 1})
+    async with SqliteSaver.from_conn_string(f"file:{path}") as saver:
+        assert await saver.aget_tuple(config()) is not None
+    assert str(path) in repr(saver)
+
+
+async def test_what_was_stored_is_there_after_reopening(path: Path) -> None:
+    saver = SqliteSaver(path)
+    for number in range(3):
+        async with saver:
+            assert len([one async for one in saver.alist(None)]) == number
+            await put(saver, f"{number}", {"a": [number]})
+
+
+async def test_a_database_in_memory_lives_as_long_as_it_is_open() -> None:
+    saver = SqliteSaver(":memory:")
+    async with saver:
+        await put(saver, "1", {"a": [1]})
+        assert await saver.aget_tuple(config()) is not None
+    async with saver:
+        assert await saver.aget_tuple(config()) is None
+
+
+async def test_other_tables_in_the_file_are_none_of_its_business(path: Path) -> None:
+    with sqlite3.connect(path) as raw:
+        raw.execute("CREATE TABLE invoices (id)")
+    raw.close()
+    async with SqliteSaver(path) as saver:
+        await put(saver, "1", {"a": [1]})
+
+
+def garbage(path: Path) -> None:
+    path.write_bytes(b"This is no database, it is a letter to my aunt. " * 100)
+
+
+def torn(path: Path) -> None:
+    with sqlite3.connect(path) as raw:
+        raw.execute("CREATE TABLE checkpoints (x)")
+        raw.executemany("INSERT INTO checkpoints VALUES (?)", [("x" * 500,)] * 100)
+    raw.close()
+    data = bytearray(path.read_bytes())
+    data[100:1100] = b"\xff" * 1000
+    path.write_bytes(data)
+
+
+def foreign(path: Path) -> None:
+    with sqlite3.connect(path) as raw:
+        raw.execute("CREATE TABLE checkpoints (id INTEGER PRIMARY KEY, state TEXT)")
+    raw.close()
+
+
+def other_saver(path: Path) -> None:
+    with sqlite3.connect(path) as raw:
+        raw.execute(
+            "CREATE TABLE checkpoints (thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAULT '', "
+            "checkpoint_id TEXT NOT NULL, parent_checkpoint_id TEXT, type TEXT, checkpoint BLOB, metadata BLOB, "
+            "PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id))"
+        )
+        raw.execute("CREATE TABLE writes (thread_id TEXT)")
+    raw.close()
+
+
+def half_of_it(path: Path) -> None:
+    with sqlite3.connect(path) as raw:
+        raw.execute("CREATE TABLE checkpoint_migrations (v INTEGER PRIMARY KEY)")
+        raw.execute("INSERT INTO checkpoint_migrations VALUES (1)")
+    raw.close()
+
+
+def newer(path: Path) -> None:
+    with sqlite3.connect(path) as raw:
+        raw.execute("PRAGMA journal_mode = WAL")
+        opening.prepare_writer(raw, str(path), "FULL", 1)
+        raw.execute("INSERT INTO checkpoint_migrations VALUES (99)")
+    raw.close()
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (garbage, BackendOpenError, "not a database"),
+        (torn, BackendOpenError, "malformed"),
+        (foreign, BackendOpenError, "belongs to another program: checkpoints exist"),
+        (other_saver, BackendOpenError, "belongs to another program.*Use another file"),
+        (half_of_it, BackendOpenError, "checkpoint_blobs, checkpoint_writes, checkpoints are not as"),
+        (newer, SchemaVersionError, "newer version of this library .migration 99, this one knows 1.*upgrade"),
+    ],
+)
+async def test_a_file_that_is_not_ours_is_refused_untouched(
+    path: Path, make: Callable[[Path], None], error: type[PersistenceError], words: str
+) -> None:
+    make(path)
+    before = path.read_bytes()
+    saver = SqliteSaver(path)
+    with pytest.raises(error, match=words):
+        await saver.__aenter__()
+    assert path.read_bytes() == before
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+    assert "closed" in repr(saver)
+
+
+async def test_a_missing_directory_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BackendOpenError, match=r"nowhere.*check that its directory exists"):
+        await SqliteSaver(tmp_path / "nowhere" / "x.sqlite").__aenter__()
+    with pytest.raises(BackendOpenError, match="cannot be opened"):
+        await SqliteSaver(tmp_path).__aenter__()
+
+
+@pytest.mark.parametrize("existing", ["plain", "ours"])
+async def test_a_file_that_cannot_be_written_is_refused(path: Path, existing: str) -> None:
+    if existing == "ours":
+        async with SqliteSaver(path) as saver:
+            await put(saver, "1", {})
+    else:
+        with sqlite3.connect(path) as raw:
+            raw.execute("CREATE TABLE t (x)")
+        raw.close()
+    before = path.read_bytes()
+    with pytest.raises(BackendOpenError, match=r"readonly database.*check its permissions"):
+        await SqliteSaver(f"file:{path}?mode=ro").__aenter__()
+    assert path.read_bytes() == before
+
+
+async def test_a_silent_refusal_of_write_ahead_mode_is_heard(path: Path) -> None:
+    """Without shared memory SQLite stays in its old mode and says so only in the pragma's answer."""
+    with pytest.raises(BackendOpenError, match="stays in 'delete' mode"):
+        await SqliteSaver(f"file:{path}?vfs=unix-none").__aenter__()
+
+
+async def test_an_sqlite_that_is_too_old_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 31, 1))
+    with pytest.raises(BackendOpenError, match="SQLite 3.37.0 or newer"):
+        await SqliteSaver(path).__aenter__()
+    assert not path.exists()
+
+
+async def test_a_file_locked_for_too_long_cannot_be_opened(path: Path) -> None:
+    async with SqliteSaver(path):
+        pass
+    raw = sqlite3.connect(path, isolation_level=None)
+    raw.execute("BEGIN IMMEDIATE")
+    try:
+        with pytest.raises(BackendOpenError, match="locked"):
+            await SqliteSaver(path, busy_timeout=0.05).__aenter__()
+    finally:
+        raw.close()
+
+
+async def test_a_failed_migration_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = {**opening.MIGRATIONS, 2: ("CREATE TABLE extra (x)", "CREATE TABLE extra (x)")}
+    monkeypatch.setattr(opening, "MIGRATIONS", broken)
+    with pytest.raises(BackendOpenError, match="extra"):
+        await SqliteSaver(path).__aenter__()
+    monkeypatch.undo()
+    async with SqliteSaver(path) as saver:
+        await put(saver, "1", {})
+
+
+async def test_a_later_migration_is_applied_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with SqliteSaver(path) as saver:
+        await put(saver, "1", {"a": [1]})
+    monkeypatch.setattr(opening, "MIGRATIONS", {**opening.MIGRATIONS, 2: ("CREATE TABLE extra (x)",)})
+    for _ in range(2):
+        async with SqliteSaver(path) as saver:
+            assert await saver.aget_tuple(config()) is not None
+    with sqlite3.connect(path) as raw:
+        assert [row[0] for row in raw.execute("SELECT v FROM checkpoint_migrations")] == [1, 2]
+    raw.close()
