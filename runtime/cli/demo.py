@@ -19,7 +19,7 @@ from runtime.cli.demo_graph import GIVEN
 from runtime.cli.demo_kill import PROMISES, Story, contradictions, tell_story
 from runtime.cli.demo_travel import travel
 from runtime.cli.demo_view import view
-from runtime.cli.failing import CommandError
+from runtime.cli.files import folder_of
 from runtime.types.policy import DURABILITIES
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ async def demo(args: argparse.Namespace, screen: Screen) -> int:
     modes: Sequence[Durability] = DURABILITIES if args.mode is None else (args.mode,)
     with ExitStack() as stack:
         # Beside the file, so that what is measured is the disk that the file is on.
-        near = None if args.db is None else _existing_folder(args.db)
+        near = None if args.db is None else folder_of(args.db)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="actorgraph-demo-", dir=near)))
         db = str(folder / "demo.db") if args.db is None else args.db
         bar = stack.enter_context(screen.progress("Starting", len(modes) + demo_cost.ROUNDS + 2))
@@ -49,14 +49,6 @@ async def demo(args: argparse.Namespace, screen: Screen) -> int:
     else:
         view(document, screen)
     return 1 if document["contradictions"] else 0
-
-
-def _existing_folder(db: str) -> str:
-    folder = Path(db).absolute().parent
-    if not folder.is_dir():
-        msg = f"{db} cannot be made: there is no directory {folder}."
-        raise CommandError(msg, kind="FileNotFoundError")
-    return str(folder)
 
 
 async def _play(modes: Sequence[Durability], db: str, folder: Path, bar: Bar) -> dict[str, Any]:

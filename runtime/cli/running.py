@@ -8,11 +8,11 @@ import shlex
 import sys
 import uuid
 from contextlib import ExitStack, nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from persistence.sqlite import SqliteSaver
 from runtime.cli.failing import CommandError, UsageError
+from runtime.cli.files import folder_of, require_file
 from runtime.cli.loading import load_graph, raised_at
 from runtime.cli.plain import in_words, visible
 from runtime.cli.showing import stdout_reserved
@@ -36,8 +36,10 @@ async def run(args: argparse.Namespace, screen: Screen) -> int:
     if args.db is None and (args.thread is not None or args.checkpoint is not None or args.resume or args.answer):
         msg = "--thread, --checkpoint, --resume and --answer need --db FILE: without it nothing is kept."
         raise UsageError(msg)
-    if args.db is not None and args.input is None:
-        _require_file(args.db)
+    if args.db is not None:
+        folder_of(args.db)
+        if args.input is None:
+            require_file(args.db)
     if args.db is not None and args.thread is None:
         if args.input is None:
             msg = "--resume and --answer need --thread ID: which thread is to go on?"
@@ -50,12 +52,6 @@ async def run(args: argparse.Namespace, screen: Screen) -> int:
     if args.json:
         screen.document(result)
     return 0
-
-
-def _require_file(db: str) -> None:
-    if not Path(db).is_file():
-        msg = f"There is no file {db!r}, so there is no thread to go on with."
-        raise CommandError(msg, kind="ThreadNotFound")
 
 
 async def _run(args: argparse.Namespace, screen: Screen, given: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from runtime.actors.calling import Call
-from runtime.channels import NamedBarrierValue, NamedBarrierValueAfterFinish
+from runtime.channels import LastValue, NamedBarrierValue, NamedBarrierValueAfterFinish
 from runtime.engine.plan import BranchPlan, NodePlan, Plan, trigger_channel
 from runtime.errors import GraphDefinitionError
 from runtime.graph.compiled import CompiledStateGraph
@@ -84,7 +84,7 @@ class StateGraph(Generic[StateT]):
             if introspect(schema).managed:
                 msg = f"Managed values cannot be part of an input or output schema: {sorted(introspect(schema).managed)}."
                 raise GraphDefinitionError(msg)
-        introspect(state_schema)
+        merge_channels(map(introspect, (state_schema, self.input_schema, self.output_schema)))
 
     # ---- describing --------------------------------------------------------------------------------------------
 
@@ -381,7 +381,7 @@ class StateGraph(Generic[StateT]):
             input_keys=frozenset(given.channels),
             output_keys=tuple(returned.channels),
             bare=state.kind == "bare",
-            validators={**given.validators, **state.validators},
+            validators=_guards(channels, given, state),
             aliases=aliases,
         ).seal()
 
@@ -412,6 +412,16 @@ class StateGraph(Generic[StateT]):
 def _breakpoints(names: Literal["*"] | Sequence[str] | None) -> frozenset[str] | None:
     """Return the names, or None for all nodes."""
     return None if names == "*" else frozenset(names or ())
+
+
+def _guards(channels: Mapping[str, Any], *schemas: Schema) -> dict[str, Any]:
+    """Return what validates writes: for keys that keep the last value; a reducer's writes are not of its type."""
+    return {
+        key: validator
+        for schema in schemas
+        for key, validator in schema.validators.items()
+        if type(channels[key]) is LastValue
+    }
 
 
 def _policies(policy: RetryPolicy | Sequence[RetryPolicy] | None) -> tuple[RetryPolicy, ...]:

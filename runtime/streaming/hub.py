@@ -193,7 +193,7 @@ class Hub:
         """Report the state after a superstep, if it changed what the run returns."""
         if "values" not in self.modes:
             return
-        keys = run.call.output_keys or run.plan.output_keys
+        keys = run.call.output_keys or run.plan.state
         wanted = ("__root__",) if run.plan.bare else keys
         if run.cells.updated and not run.cells.updated.isdisjoint(wanted):
             await self._emit(run, "values", values_of(run.cells, keys))
@@ -201,13 +201,13 @@ class Hub:
     async def resumed(self, run: Any) -> None:
         """Report the state that a resumed run starts from."""
         if "values" in self.modes:
-            await self._emit(run, "values", values_of(run.cells, run.call.output_keys or run.plan.output_keys))
+            await self._emit(run, "values", values_of(run.cells, run.call.output_keys or run.plan.state))
 
     async def paused(self, run: Any, questions: Sequence[Any]) -> None:
         """Report that the run stops for answers, or at a breakpoint (no questions)."""
         await self._emit(run, "updates", {INTERRUPT: tuple(questions)})
         if questions and "values" in self.modes:
-            values = values_of(run.cells, run.call.output_keys or run.plan.output_keys)
+            values = values_of(run.cells, run.call.output_keys or run.plan.state)
             shown = {**values, INTERRUPT: tuple(questions)} if isinstance(values, dict) else {INTERRUPT: tuple(questions)}
             await self._emit(run, "values", shown)
 
