@@ -76,11 +76,8 @@ def _write_scalar(writer: Writer, value: np.generic[Any], depth: int) -> Ext:
     if isinstance(value, str | bytes):  # a dtype would drop trailing NULs
         kind, plain = ("U", str.__str__(value)) if isinstance(value, str) else ("S", bytes(memoryview(value)))
         return pack(tags.ARRAY_SCALAR, [kind, writer.convert(plain, depth)])
-    described = _description(value.dtype)
-    if value.dtype.type is not type(value):
-        msg = f"it is a numpy scalar of the class {type(value).__qualname__}, which its dtype does not make again"
-        raise Refusal(msg)
-    return pack(tags.ARRAY_SCALAR, [writer.convert(described, depth), value.tobytes()])
+    described = writer.convert(_description(value.dtype), depth)
+    return pack(tags.ARRAY_SCALAR, [described, value.tobytes()])
 
 
 def read_array(reader: Reader, data: memoryview) -> object:

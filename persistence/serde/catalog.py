@@ -11,7 +11,7 @@ import msgspec
 from persistence.errors import CorruptDataError, UnknownTypeError
 from persistence.serde import arrays, exceptions, models, shapes, tags
 from persistence.serde.registry import SHARED, Registry
-from persistence.serde.writing import Refusal, Write, Writer
+from persistence.serde.writing import Refusal, Write
 
 if TYPE_CHECKING:
     from persistence.serde.reading import Read, Reader
@@ -81,14 +81,10 @@ class Catalog:
                 f"give it a name of its own with registry.register({cls.__name__}, name=...)"
             )
             raise Refusal(msg)
-        shape = _shape_of(cls)
+        shape = _shape_of(name, cls)
         if shape is None:
             raise Refusal(_no_form(cls))
-
-        def write(writer: Writer, value: Any, depth: int) -> object:
-            return shape.write(writer, name, value, depth)
-
-        return write
+        return shape.write
 
     def _found_shape(self, name: str) -> Shape:
         cls = self._find(name)
@@ -98,7 +94,7 @@ class Catalog:
                 f"Register it with register_types(...), or let the graph's state schema name it."
             )
             raise UnknownTypeError(msg)
-        shape = _shape_of(cls)
+        shape = _shape_of(name, cls)
         if shape is None:
             msg = f"A stored value is of the class {name!r}, but instances of {_title(cls)} cannot be stored."
             raise CorruptDataError(msg)
@@ -144,24 +140,24 @@ def _no_form(cls: type) -> str:
 
 def _kind(cls: type) -> str | None:
     """Say what kind of class it is, if instances of it can be stored once it is registered."""
-    shape = _shape_of(cls)
+    shape = _shape_of("", cls)
     return None if shape is None else _KINDS[shape.code]
 
 
-def _shape_of(cls: type) -> Shape | None:  # noqa: PLR0911 - one return a kind
+def _shape_of(name: str, cls: type) -> Shape | None:  # noqa: PLR0911 - one return a kind
     if issubclass(cls, enum.Enum):
-        return shapes.EnumShape(cls)
+        return shapes.EnumShape(name, cls)
     if issubclass(cls, BaseException):
-        return exceptions.ExceptionShape(cls)
+        return exceptions.ExceptionShape(name, cls)
     if issubclass(cls, msgspec.Struct):
-        return shapes.StructShape(cls)
+        return shapes.StructShape(name, cls)
     if models.is_model(cls):
-        return models.ModelShape(cls)
+        return models.ModelShape(name, cls)
     if shapes.is_named_tuple(cls):
-        return shapes.NamedTupleShape(cls)
+        return shapes.NamedTupleShape(name, cls)
     if dataclasses.is_dataclass(cls):
-        return shapes.DataclassShape(cls) if shapes.is_laid_out_like_object(cls) else None
-    return shapes.builtin_shape(cls)
+        return shapes.DataclassShape(name, cls) if shapes.is_laid_out_like_object(cls) else None
+    return shapes.builtin_shape(name, cls)
 
 
 _KINDS: Final[dict[int, str]] = {

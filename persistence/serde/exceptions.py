@@ -43,14 +43,15 @@ class ExceptionShape:
 
     code = tags.EXCEPTION
 
-    def __init__(self, cls: type[BaseException]) -> None:
+    def __init__(self, name: str, cls: type[BaseException]) -> None:
         """Find the builtin that lays out the class's instances."""
+        self._name = name
         self._cls = cls
         self._base: Any = solid_base(cls)
         self._hidden = tuple(name for base, names in _HIDDEN.items() if issubclass(cls, base) for name in names)
         self._slots = slots_of(cls)
 
-    def write(self, writer: Writer, name: str, value: BaseException, depth: int) -> Ext:
+    def write(self, writer: Writer, value: BaseException, depth: int) -> Ext:
         """Return the extension for an instance."""
         args = self._base.__reduce__(value)[1]  # more than value.args for OSError
         attributes = dict(value.__dict__)
@@ -58,7 +59,9 @@ class ExceptionShape:
             if (item := getattr(value, hidden)) is not None:
                 attributes[hidden] = item
         self._check(args)
-        return pack(self.code, trimmed([name, writer.items(args, depth + 1)], writer.attributes(attributes, depth)))
+        return pack(
+            self.code, trimmed([self._name, writer.items(args, depth + 1)], writer.attributes(attributes, depth))
+        )
 
     def read(self, parts: list[Any]) -> object:
         """Return the instance."""

@@ -34,18 +34,19 @@ class ModelShape:
 
     code = tags.MODEL
 
-    def __init__(self, cls: type[BaseModel]) -> None:
+    def __init__(self, name: str, cls: type[BaseModel]) -> None:
         """Look at the class's fields."""
+        self._name = name
         self._cls = cls
-        self._fields = cls.__pydantic_fields__
+        self._fields = cls.model_fields
 
-    def write(self, writer: Writer, name: str, value: BaseModel, depth: int) -> Ext:
+    def write(self, writer: Writer, value: BaseModel, depth: int) -> Ext:
         """Return the extension for an instance."""
         fields, others, absent = divided(value.__dict__, self._fields)
         was_set = value.__pydantic_fields_set__
         extra, private = value.__pydantic_extra__, value.__pydantic_private__
         parts = trimmed(
-            [name, writer.attributes(fields, depth), True if was_set == fields.keys() else sorted(was_set)],
+            [self._name, writer.attributes(fields, depth), True if was_set == fields.keys() else sorted(was_set)],
             None if extra is None else [writer.attributes(extra, depth)],
             None if private is None else [writer.attributes(private, depth)],
             writer.attributes(others, depth),
@@ -77,7 +78,10 @@ class ModelShape:
                 continue
             if field.is_required():
                 raise lacking(self._cls, name)
-            state[name] = field.get_default(call_default_factory=True, validated_data=state)
+            if getattr(field, "default_factory_takes_validated_data", False):  # since pydantic 2.10
+                state[name] = field.get_default(call_default_factory=True, validated_data=state)
+            else:
+                state[name] = field.get_default(call_default_factory=True)
         return state
 
     def _private(self, stored: dict[str, object] | None) -> dict[str, object] | None:

@@ -32,7 +32,7 @@ class Shape(Protocol):
 
     code: int
 
-    def write(self, writer: Writer, name: str, value: Any, depth: int) -> Ext:
+    def write(self, writer: Writer, value: Any, depth: int) -> Ext:
         """Return the extension for an instance. Raises Refusal."""
         ...
 
@@ -80,19 +80,20 @@ class EnumShape:
 
     code = tags.ENUM
 
-    def __init__(self, cls: type[enum.Enum]) -> None:
-        """Remember the class."""
+    def __init__(self, name: str, cls: type[enum.Enum]) -> None:
+        """Remember the class and its stored name."""
+        self._name = name
         self._cls = cls
 
-    def write(self, writer: Writer, name: str, value: enum.Enum, depth: int) -> Ext:
+    def write(self, writer: Writer, value: enum.Enum, depth: int) -> Ext:
         """Return the extension for a member."""
         member = value._name_
         if self._cls._member_map_.get(member) is value:
-            return pack(self.code, [name, *writer.items((member,), depth)])
+            return pack(self.code, [self._name, *writer.items((member,), depth)])
         if not isinstance(value, enum.Flag):
             msg = f"it is a {self._cls.__qualname__} that is not one of the enum's members"
             raise Refusal(msg)
-        return pack(self.code, [name, None, writer.convert(value._value_, depth)])
+        return pack(self.code, [self._name, None, writer.convert(value._value_, depth)])
 
     def read(self, parts: list[Any]) -> object:
         """Return the member."""
@@ -110,14 +111,15 @@ class DataclassShape:
 
     code = tags.DATACLASS
 
-    def __init__(self, cls: type) -> None:
+    def __init__(self, name: str, cls: type) -> None:
         """Look at the class's fields."""
+        self._name = name
         self._cls = cls
         self._fields = {field.name: field for field in dataclasses.fields(cls)}
         self._slots = slots_of(cls)
         self._has_dict = bool(cls.__dictoffset__)
 
-    def write(self, writer: Writer, name: str, value: object, depth: int) -> Ext:
+    def write(self, writer: Writer, value: object, depth: int) -> Ext:
         """Return the extension for an instance."""
         state = dict(value.__dict__) if self._has_dict else {}
         for slot in self._slots:
@@ -127,7 +129,7 @@ class DataclassShape:
                 continue
         state.pop(_SKIPPED, None)
         fields, others, absent = divided(state, self._fields)
-        head = [name, writer.attributes(fields, depth)]
+        head = [self._name, writer.attributes(fields, depth)]
         return pack(self.code, trimmed(head, writer.attributes(others, depth), absent))
 
     def read(self, parts: list[Any]) -> object:
@@ -163,14 +165,15 @@ class StructShape:
 
     code = tags.STRUCT
 
-    def __init__(self, cls: type[msgspec.Struct]) -> None:
+    def __init__(self, name: str, cls: type[msgspec.Struct]) -> None:
         """Look at the class's fields."""
+        self._name = name
         self._cls = cls
         self._fields = frozenset(cls.__struct_fields__)
         self._has_dict = bool(cls.__dictoffset__)
         self._make = _maker_without_post_init(cls) if hasattr(cls, "__post_init__") else cls
 
-    def write(self, writer: Writer, name: str, value: msgspec.Struct, depth: int) -> Ext:
+    def write(self, writer: Writer, value: msgspec.Struct, depth: int) -> Ext:
         """Return the extension for an instance."""
         try:
             fields = {field: getattr(value, field) for field in value.__struct_fields__}
@@ -179,7 +182,9 @@ class StructShape:
             raise Refusal(msg) from None
         others = dict(value.__dict__) if self._has_dict else {}
         others.pop(_SKIPPED, None)
-        return pack(self.code, trimmed([name, writer.attributes(fields, depth)], writer.attributes(others, depth)))
+        return pack(
+            self.code, trimmed([self._name, writer.attributes(fields, depth)], writer.attributes(others, depth))
+        )
 
     def read(self, parts: list[Any]) -> object:
         """Return the instance."""
@@ -201,19 +206,20 @@ class NamedTupleShape:
 
     code = tags.NAMED_TUPLE
 
-    def __init__(self, cls: type[tuple[Any, ...]]) -> None:
+    def __init__(self, name: str, cls: type[tuple[Any, ...]]) -> None:
         """Look at the class's fields."""
+        self._name = name
         self._cls = cls
         self._fields: tuple[str, ...] = cast("Any", cls)._fields
         self._defaults: dict[str, object] = getattr(cls, "_field_defaults", {})
         self._has_dict = bool(cls.__dictoffset__)
 
-    def write(self, writer: Writer, name: str, value: tuple[object, ...], depth: int) -> Ext:
+    def write(self, writer: Writer, value: tuple[object, ...], depth: int) -> Ext:
         """Return the extension for an instance."""
         if self._has_dict and value.__dict__:
             msg = f"it is a {self._cls.__qualname__}, a tuple with attributes of its own ({', '.join(value.__dict__)})"
             raise Refusal(msg)
-        return pack(self.code, [name, *writer.items(tuple.__iter__(value), depth)])
+        return pack(self.code, [self._name, *writer.items(tuple.__iter__(value), depth)])
 
     def read(self, parts: list[Any]) -> object:
         """Return the instance."""
@@ -233,19 +239,20 @@ class SubclassShape:
 
     code = tags.SUBCLASS
 
-    def __init__(self, cls: type, base: type) -> None:
+    def __init__(self, name: str, cls: type, base: type) -> None:
         """Remember how the builtin below the class is taken out and put in."""
+        self._name = name
         self._cls = cls
         self._base: Any = base
         self._fill = _FILLERS.get(base)
         self._has_dict = bool(cls.__dictoffset__)
 
-    def write(self, writer: Writer, name: str, value: Any, depth: int) -> Ext:
+    def write(self, writer: Writer, value: Any, depth: int) -> Ext:
         """Return the extension for an instance."""
         others = dict(value.__dict__) if self._has_dict else {}
         others.pop(_SKIPPED, None)
         builtin = writer.convert(_BUILTINS[self._base](value), depth)
-        return pack(self.code, trimmed([name, builtin], writer.attributes(others, depth)))
+        return pack(self.code, trimmed([self._name, builtin], writer.attributes(others, depth)))
 
     def read(self, parts: list[Any]) -> object:
         """Return the instance."""
@@ -335,9 +342,9 @@ def is_laid_out_like_object(cls: type) -> bool:
     return True
 
 
-def builtin_shape(cls: type) -> Shape | None:
+def builtin_shape(name: str, cls: type) -> Shape | None:
     """Return the shape of a subclass of a builtin; None if it is not one that can be stored."""
     base = solid_base(cls)
     if base in _BUILTINS and not slots_of(cls):
-        return SubclassShape(cls, base)
+        return SubclassShape(name, cls, base)
     return None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MAX_DEPTH: Final = 200
 """How deep a stored value may be nested: containers and objects on the way from the root, fields counting as one.
 
-Reading needs up to four interpreter frames a level, out of 1000 by default, and the caller's must fit too.
+Reading needs three interpreter frames a level, of 1000 by default, and the caller has some too.
 """
 
 SCALARS: Final = frozenset({type(None), bool, int, float, str, bytes})

