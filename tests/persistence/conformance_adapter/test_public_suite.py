@@ -1,0 +1,50 @@
+"""LangGraph's public conformance suite, run on this project's savers through an adapter."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.conformance import checkpointer_test, validate
+
+from persistence.memory import InMemorySaver
+from persistence.serde.encrypted import EncryptedSerializer
+from persistence.sqlite import SqliteSaver
+from tests.persistence.conformance_adapter.adapter import Adapter
+
+pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
+CAPABILITIES = {
+    "put",
+    "put_writes",
+    "get_tuple",
+    "list",
+    "delete_thread",
+    "delete_for_runs",
+    "copy_thread",
+    "prune",
+}
+KEY = b"0123456789abcdef"
+
+
+@pytest.mark.parametrize("name", ["memory", "sqlite", "encrypted memory", "encrypted sqlite"])
+async def test_every_capability_conforms(name: str, tmp_path: Path) -> None:
+    serde = EncryptedSerializer(KEY) if name.startswith("encrypted") else None
+    made = iter(range(100))
+
+    @checkpointer_test(name=name)
+    async def savers() -> AsyncIterator[Any]:
+        if name.endswith("memory"):
+            yield Adapter(InMemorySaver(serde=serde))
+        else:
+            async with SqliteSaver(tmp_path / f"{next(made)}.sqlite", serde=serde, synchronous="NORMAL") as saver:
+                yield Adapter(saver)
+
+    report = await validate(savers)
+    assert set(report.results) >= CAPABILITIES
+    for capability, result in report.results.items():
+        assert result.detected, f"{capability} is not offered"
+        assert result.passed, f"{capability}: {result.failures}"
+        assert result.tests_passed > 0
+        assert result.tests_skipped == 0
