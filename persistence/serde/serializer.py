@@ -57,7 +57,7 @@ class Serializer:
     def __init__(self, *, registry: Registry | None = None, strict: bool = True) -> None:
         """Use a registry of its own, and behind it the shared one of the process."""
         self.registry: Registry = Registry() if registry is None else registry
-        self.strict: bool = strict
+        self.strict: Final[bool] = strict
         known = catalog.Catalog(self.registry, strict=strict)
         self._writer = Writer(known, _WRITES, thorough=False)
         self._thorough_writer = Writer(known, _WRITES, thorough=True)
