@@ -7,7 +7,9 @@ import importlib
 import pkgutil
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -15,6 +17,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 import benchmarks
 from benchmarks import machine, peers, report, results
 from benchmarks.harness import QUESTIONS, Question, Session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ORDER = ("chain", "sqlite-one", "sqlite-many", "memory-saver", "raw", "storage", "waiting", "growth", "fanout")
 
@@ -31,12 +36,10 @@ def main(argv: list[str] | None = None) -> int:
             machine.facts(Path(directory)), {side.label: list(side.settings) for side in session.sides}, session.answers
         )
         report.show_header(console, found)
-        run(console, session, [QUESTIONS[name] for name in options.only or ORDER])
+        run(console, session, [QUESTIONS[name] for name in options.only or ORDER], partial(save, found, options.json))
     report.show_summary(console, found)
     if old:
         report.show_changes(console, old, found)
-    if options.json:
-        found.save(options.json)
     return 1 if any(answer.failures for answer in found.answers) else 0
 
 
@@ -60,14 +63,21 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def run(console: Console, session: Session, questions: list[Question]) -> None:
-    """Ask the questions, showing progress, and print each answer as it comes."""
+def save(found: results.Report, path: Path | None) -> None:
+    """Save what was found so far, if that was asked for."""
+    if path:
+        found.save(path)
+
+
+def run(console: Console, session: Session, questions: list[Question], keep: Callable[[], None]) -> None:
+    """Ask the questions, showing progress; print and keep each answer as it comes."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, auto_refresh=False) as progress:
         bar = progress.add_task("", total=len(questions))
         session.tell = lambda text: progress.update(bar, description=text, refresh=True)
         for question in questions:
             report.show_answer(console, session.ask(question))
+            keep()
             progress.advance(bar)
 
 

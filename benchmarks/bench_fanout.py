@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from benchmarks.peers import Side
     from benchmarks.results import Sample
 
+    Build = Callable[[Side, int], Any]
+
 
 class Gathered(TypedDict):
     """What the workers of a fan-out wrote."""
@@ -30,20 +32,22 @@ def fanout(session: Session) -> None:
     measure(session, "nodes, a channel each", parallel_nodes, session.pick(full=500, quick=100), max(1, runs // 5))
 
 
-def measure(session: Session, name: str, build: Callable[[Side, int], Any], width: int, runs: int) -> None:
+def measure(session: Session, name: str, build: Build, width: int, runs: int) -> None:
     """Compare the sides on one shape of graph."""
     contenders = {side.label: partial(side.run, wide, side, build, width, runs) for side in session.sides}
     session.compare(f"{width} {name}", "µs/task", contenders, repeats=5)
 
 
-async def wide(side: Side, build: Callable[[Side, int], Any], width: int, runs: int) -> Sample:
+async def wide(
+    side: Side, build: Build, width: int, runs: int, stopwatch: Callable[[], Stopwatch] = Stopwatch
+) -> Sample:
     """Time a graph whose middle superstep has ``width`` tasks; microseconds per task."""
     graph = build(side, width)
     result = await graph.ainvoke({}, config("warm-up"))
     if len(result.get("results", result)) != width:
         message = f"a fan-out of {width} gathered {len(result.get('results', result))} results"
         raise RuntimeError(message)
-    with Stopwatch() as watch:
+    with stopwatch() as watch:
         for number in range(runs):
             await graph.ainvoke({}, config(number))
     return watch.micros.per(width * runs)
@@ -56,7 +60,7 @@ def sends(side: Side, width: int) -> Any:
     async def work(number: int) -> dict[str, Any]:
         return {"results": [number]}
 
-    def spread(_state: dict[str, Any]) -> list[Any]:
+    async def spread(_state: dict[str, Any]) -> list[Any]:
         return [send("work", number) for number in range(width)]
 
     builder = side.state_graph(Gathered)

@@ -13,6 +13,8 @@ from benchmarks.harness import Session, Stopwatch, question
 from benchmarks.results import Sample
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from benchmarks.peers import Side
 
 MEASURED = 500
@@ -36,10 +38,10 @@ def measure(session: Session, runs: int, seconds: float) -> None:
     session.note("bytes: Python allocations by tracemalloc, in a pass of its own, while every run is waiting")
 
 
-async def beyond(side: Side, runs: int, seconds: float) -> Sample:
+async def beyond(side: Side, runs: int, seconds: float, stopwatch: Callable[[], Stopwatch] = Stopwatch) -> Sample:
     """Start all runs, wait for all; return the seconds beyond what each of them waited."""
     graph = waiting(side, seconds, lambda: None)
-    with Stopwatch() as watch:
+    with stopwatch() as watch:
         async with anyio.create_task_group() as group:
             for number in range(runs):
                 group.start_soon(graph.ainvoke, {"count": 0}, config(number))

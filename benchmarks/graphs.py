@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from benchmarks.peers import Side
 
-NO_LIMIT = 1_000_000
+LIMIT = 5_000
+"""Supersteps that no benchmark needs; an engine that never ends is stopped by it."""
 DURABILITIES = ("exit", "async", "sync")
 
 
@@ -38,7 +39,7 @@ class Log(TypedDict):
 
 def config(thread: object) -> dict[str, Any]:
     """Return a run's config."""
-    return {"configurable": {"thread_id": str(thread)}, "recursion_limit": NO_LIMIT}
+    return {"configurable": {"thread_id": str(thread)}, "recursion_limit": LIMIT}
 
 
 async def advance(state: dict[str, Any]) -> dict[str, Any]:
@@ -80,7 +81,7 @@ def looping(side: Side, schema: Any, node: Any, target: int, saver: object = Non
     """Compile one node that runs again until ``count`` has reached the target."""
     end = side.end
 
-    def more(state: dict[str, Any]) -> str:
+    async def more(state: dict[str, Any]) -> str:
         return "again" if state["count"] < target else end
 
     builder = side.state_graph(schema)

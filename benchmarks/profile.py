@@ -1,6 +1,6 @@
-"""``python -m benchmarks.profile WHAT``: where the time of a superstep goes.
+"""``python -m benchmarks.profile WHAT``: where the time of a superstep, a task or a run goes.
 
-First the plain cost, measured without a profiler; then cProfile's view of the same runs, per superstep, for the event
+First the plain cost, measured without a profiler; then cProfile's view of the same work, divided alike, for the event
 loop's thread and for the threads the engine starts. cProfile makes calls dearer than they are: trust the order of its
 rows and the call counts more than the microseconds. Times are wall clock, so a thread that waits shows its waiting;
 ``--cpu`` counts a thread's CPU time instead, which other programs on the machine do not disturb.
@@ -18,47 +18,87 @@ import time
 from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import peers
+from benchmarks import bench_fanout, bench_waiting, peers
 from benchmarks.chains import Load, fresh_path, timed_chain
 from benchmarks.harness import MICRO, Stopwatch
 from benchmarks.results import Sample, Series, spread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
 
 ROOT = Path(__file__).parent.parent
 STDLIB = sysconfig.get_path("stdlib")
 PACKAGES = sysconfig.get_path("purelib")
 NODES = 20
+WIDTH = 100
 PLAIN_REPEATS = 5
+
+
+class Work(Protocol):
+    """Runs something ``runs`` times under a stopwatch; ``path`` is where a database may be made."""
+
+    def __call__(self, side: peers.Side, runs: int, path: str, stopwatch: Callable[[], Stopwatch]) -> Awaitable[object]:
+        """Start."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is profiled: the kind of saver, the durability, and whether runs share the event loop."""
+    """What is profiled, and by what its cost is divided."""
 
-    saver: str | None = None
-    durability: str | None = None
-    together: bool = False
+    work: Work
+    runs: int
+    pieces: int = NODES
+    piece: str = "superstep"
+
+
+def on_chain(saver: str | None, durability: str | None = None, *, together: bool = False) -> Work:
+    """Return the work of running a chain with a kind of saver."""
+
+    async def work(side: peers.Side, runs: int, path: str, stopwatch: Callable[[], Stopwatch]) -> object:
+        load = Load(NODES, runs, together)
+        options = {"durability": durability} if durability else {}
+        if saver == "sqlite":
+            async with side.sqlite(path) as opened:
+                return await timed_chain(side, load, opened, options, stopwatch)
+        return await timed_chain(side, load, side.memory() if saver else None, options, stopwatch)
+
+    return work
+
+
+async def on_sends(side: peers.Side, runs: int, path: str, stopwatch: Callable[[], Stopwatch]) -> object:  # noqa: ARG001
+    """Run supersteps of many Sends."""
+    return await bench_fanout.wide(side, bench_fanout.sends, WIDTH, runs, stopwatch)
+
+
+async def on_wide(side: peers.Side, runs: int, path: str, stopwatch: Callable[[], Stopwatch]) -> object:  # noqa: ARG001
+    """Run supersteps of many nodes that each write a channel of their own."""
+    return await bench_fanout.wide(side, bench_fanout.parallel_nodes, WIDTH, runs, stopwatch)
+
+
+async def on_waiting(side: peers.Side, runs: int, path: str, stopwatch: Callable[[], Stopwatch]) -> object:  # noqa: ARG001
+    """Run many runs of one node that waits a moment, at once."""
+    return await bench_waiting.beyond(side, runs, 0.01, stopwatch)
 
 
 SCENARIOS = {
-    "chain": Scenario(),
-    "memory-exit": Scenario("memory", "exit"),
-    "memory-async": Scenario("memory", "async"),
-    "sqlite-exit": Scenario("sqlite", "exit"),
-    "sqlite-async": Scenario("sqlite", "async"),
-    "sqlite-sync": Scenario("sqlite", "sync"),
-    "sqlite-many-async": Scenario("sqlite", "async", together=True),
-    "sqlite-many-sync": Scenario("sqlite", "sync", together=True),
+    "chain": Scenario(on_chain(None), 100),
+    "memory-exit": Scenario(on_chain("memory", "exit"), 100),
+    "memory-async": Scenario(on_chain("memory", "async"), 100),
+    "sqlite-exit": Scenario(on_chain("sqlite", "exit"), 100),
+    "sqlite-async": Scenario(on_chain("sqlite", "async"), 100),
+    "sqlite-sync": Scenario(on_chain("sqlite", "sync"), 50),
+    "sqlite-many-async": Scenario(on_chain("sqlite", "async", together=True), 100),
+    "sqlite-many-sync": Scenario(on_chain("sqlite", "sync", together=True), 100),
+    "sends": Scenario(on_sends, 10, WIDTH, "task"),
+    "wide": Scenario(on_wide, 10, WIDTH, "task"),
+    "waiting": Scenario(on_waiting, 1000, 1, "run"),
 }
 
 
@@ -95,19 +135,6 @@ class ProfiledStopwatch(Stopwatch):
         super().__exit__(*details)
 
 
-async def work(
-    side: peers.Side, scenario: Scenario, runs: int, path: str, stopwatch: Callable[[], Stopwatch]
-) -> Sample:
-    """Run the chain as the scenario says; microseconds per superstep."""
-    load = Load(NODES, runs, scenario.together)
-    options = {"durability": scenario.durability} if scenario.durability else {}
-    if scenario.saver != "sqlite":
-        saver = side.memory() if scenario.saver else None
-        return await timed_chain(side, load, saver, options, stopwatch)
-    async with side.sqlite(path) as saver:
-        return await timed_chain(side, load, saver, options, stopwatch)
-
-
 @contextmanager
 def watched_threads(clock: Callable[[], float]) -> Iterator[list[cProfile.Profile]]:
     """Profile every thread that is started in the block; the list grows as they start."""
@@ -131,23 +158,28 @@ def main(argv: list[str] | None = None) -> int:
     console = Console(width=None if sys.stdout.isatty() else 150)
     side = peers.sides([options.side])[0]
     scenario = SCENARIOS[options.what]
-    steps = NODES * options.runs
+    runs = options.runs or scenario.runs
+    pieces = scenario.pieces * runs
+    clock = time.thread_time if options.cpu else time.perf_counter
+    profile = cProfile.Profile(clock)
+    watches: list[Stopwatch] = []
     with tempfile.TemporaryDirectory(prefix="benchmarks-") as place:
 
-        def run(stopwatch: Callable[[], Stopwatch]) -> Sample:
-            return side.run(work, side, scenario, options.runs, fresh_path(Path(place)), stopwatch)
+        def run(stopwatch: Stopwatch) -> None:
+            side.run(scenario.work, side, runs, fresh_path(Path(place)), lambda: stopwatch)
 
-        plain = [run(Stopwatch) for _ in range(PLAIN_REPEATS + 1)][1:]
-        clock = time.thread_time if options.cpu else time.perf_counter
-        profile = cProfile.Profile(clock)
+        for _ in range(PLAIN_REPEATS + 1):
+            watches.append(Stopwatch())
+            run(watches[-1])
         with watched_threads(clock) as others:
-            run(partial(ProfiledStopwatch, profile))
-    show_plain(console, f"{options.what}, {side.label}, {options.runs} runs of {NODES} supersteps", plain)
+            run(ProfiledStopwatch(profile))
+    console.print(f"[bold]{options.what}, {side.label}, {runs} x {scenario.pieces} {scenario.piece}s[/]")
+    show_plain(console, scenario.piece, [watch.micros.per(pieces) for watch in watches[1:]])
     loop = costs([profile])
-    show_rooms(console, loop, steps)
-    show_functions(console, "event loop's thread", loop, steps, options.top)
+    show_rooms(console, loop, pieces)
+    show_functions(console, "event loop's thread", loop, pieces, options.top)
     if others:
-        show_functions(console, f"{len(others)} other threads", costs(others), steps, options.top)
+        show_functions(console, f"{len(others)} other threads", costs(others), pieces, options.top)
     return 0
 
 
@@ -156,7 +188,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.profile", description=__doc__)
     parser.add_argument("what", choices=SCENARIOS)
     parser.add_argument("--side", default=peers.OURS, help="LangGraph, actorgraph (default) or 'actorgraph on trio'")
-    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--runs", type=int, help="how often the work is done")
     parser.add_argument("--cpu", action="store_true", help="count CPU time, not the clock on the wall")
     parser.add_argument("--top", type=int, default=25)
     return parser.parse_args(argv)
@@ -168,15 +200,14 @@ def costs(profiles: Iterable[cProfile.Profile]) -> list[Cost]:
     return sorted(entries, key=lambda cost: cost.own, reverse=True)
 
 
-def show_plain(console: Console, title: str, samples: list[Sample]) -> None:
+def show_plain(console: Console, piece: str, samples: list[Sample]) -> None:
     """Print the cost without a profiler."""
     series = Series.of(samples)
     wall, cpu = spread(series.values), spread(series.cpu)
-    console.print(f"[bold]{title}[/]")
-    console.print(f"  wall {wall.median:.1f} µs/superstep ({wall.low:.1f} .. {wall.high:.1f}), cpu {cpu.median:.1f} µs")
+    console.print(f"  wall {wall.median:.1f} µs/{piece} ({wall.low:.1f} .. {wall.high:.1f}), cpu {cpu.median:.1f} µs")
 
 
-def show_rooms(console: Console, found: list[Cost], steps: int) -> None:
+def show_rooms(console: Console, found: list[Cost], pieces: int) -> None:
     """Print how the event loop's thread divides its time; a built-in function counts for the room that calls it."""
     rooms: defaultdict[str, float] = defaultdict(float)
     for cost in found:
@@ -185,22 +216,22 @@ def show_rooms(console: Console, found: list[Cost], steps: int) -> None:
     whole = sum(rooms.values()) or 1.0
     table = Table(title="by room", title_justify="left")
     table.add_column("room")
-    for heading in ("µs/superstep", "share"):
+    for heading in ("µs", "share"):
         table.add_column(heading, justify="right")
     for room, seconds in sorted(rooms.items(), key=itemgetter(1), reverse=True)[:15]:
-        table.add_row(room, f"{seconds / steps * MICRO:.2f}", f"{seconds / whole:.0%}")
+        table.add_row(room, f"{seconds / pieces * MICRO:.2f}", f"{seconds / whole:.0%}")
     console.print(table)
 
 
-def show_functions(console: Console, title: str, found: list[Cost], steps: int, top: int) -> None:
+def show_functions(console: Console, title: str, found: list[Cost], pieces: int, top: int) -> None:
     """Print the dearest functions, per superstep."""
     table = Table(title=title, title_justify="left")
     table.add_column("function", no_wrap=True)
     for heading in ("calls", "own µs", "total µs"):
         table.add_column(heading, justify="right")
     for cost in found[:top]:
-        own, total = (f"{seconds / steps * MICRO:.2f}" for seconds in (cost.own, cost.total))
-        table.add_row(cost.name, f"{cost.calls / steps:.2f}", own, total)
+        own, total = (f"{seconds / pieces * MICRO:.2f}" for seconds in (cost.own, cost.total))
+        table.add_row(cost.name, f"{cost.calls / pieces:.2f}", own, total)
     console.print(table)
 
 
