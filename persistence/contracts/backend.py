@@ -7,10 +7,12 @@ writes. Requests carry plain bind tuples in the column order of the four tables 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 CheckpointRow: TypeAlias = tuple[str, str, str, str | None, str, str, str]
 """(thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)"""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from threading import Lock
-from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from persistence.contracts.backend import Page, Query, Request
 from persistence.memory.tables import Tables
-from persistence.serde.serializer import Serializer
 from persistence.writer.contract import RowSaver
 from persistence.writer.receipts import DONE, Done
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from persistence.contracts.backend import Page, Query, Request
+    from persistence.serde.serializer import Serializer
 
 
 class InMemorySaver(RowSaver):

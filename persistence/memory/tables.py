@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
 from heapq import merge
+from typing import TYPE_CHECKING
 
 from persistence.contracts.backend import (
     BlobKey,
@@ -22,6 +22,9 @@ from persistence.contracts.backend import (
 )
 from persistence.writer.decoding import blobs_of, pending_order, unreferenced
 from persistence.writer.filtering import metadata_matches, metadata_run_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Blob = tuple[str, bytes]
 
@@ -191,4 +194,3 @@ def _descending(thread_id: str, ns: str, space: Space, query: Query) -> Iterator
 
 def _list_order(row: CheckpointRow) -> tuple[str, str, str]:
     return row[2], row[0], row[1]
-

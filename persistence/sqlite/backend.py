@@ -5,13 +5,11 @@ from __future__ import annotations
 import sqlite3
 import warnings
 import weakref
-from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
-from persistence.contracts.backend import Page, Query, Request
 from persistence.errors import BackendOpenError, PersistenceClosedError
 from persistence.sqlite import opening, reading, writing
 from persistence.sqlite.connection import Connection
@@ -19,6 +17,11 @@ from persistence.sqlite.faults import described, read_fault, write_fault
 from persistence.sqlite.opening import OLDEST_SQLITE, Synchronous
 from persistence.writer.batching import segments
 from persistence.writer.bridge import BRIDGE, on_trio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+
+    from persistence.contracts.backend import Page, Query, Request
 
 T = TypeVar("T")
 
@@ -47,7 +50,8 @@ class SqliteBackend:
             BackendOpenError: It cannot be opened or is not ours; it was not changed.
         """
         if sqlite3.sqlite_version_info < OLDEST_SQLITE:
-            message = f"SQLite {'.'.join(map(str, OLDEST_SQLITE))} or newer is needed, this is {sqlite3.sqlite_version}."
+            oldest = ".".join(map(str, OLDEST_SQLITE))
+            message = f"SQLite {oldest} or newer is needed, this is {sqlite3.sqlite_version}."
             raise BackendOpenError(message)
         if on_trio():
             BRIDGE.acquire()

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import aiosqlite
+
+if TYPE_CHECKING:
+    from threading import Thread
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
@@ -33,10 +36,14 @@ class Connection:
             path, timeout=patience, isolation_level=None, uri=path.startswith("file:"), cached_statements=64
         )
         # Before it starts: a thread that is no daemon keeps a program alive that forgot to close its saver. What was
-        # committed is safe whenever the thread dies. Up to 0.21 the connection is the thread itself.
-        thread: Any = getattr(driver, "_thread", driver)
+        # committed is safe whenever the thread dies.
+        thread = _thread(driver)
         thread.daemon = True
-        await driver
+        try:
+            await driver  # type: ignore[unused-awaitable]  # it returns itself
+        except BaseException:
+            thread.join()  # it ends by itself, and must before its loop does
+            raise
         return cls(driver, driver._conn)  # noqa: SLF001 - see run
 
     async def run(self, work: Work[T]) -> T:
@@ -49,5 +56,11 @@ class Connection:
     async def close(self) -> None:
         """Close the connection and wait for its thread; safe to call again."""
         await self._driver.close()
-        thread: Any = getattr(self._driver, "_thread", self._driver)
-        thread.join()
+        _thread(self._driver).join()
+
+
+def _thread(driver: aiosqlite.Connection) -> Thread:
+    """Return a connection's thread; up to aiosqlite 0.21 it is the connection itself."""
+    own: Any = driver
+    thread: Thread = getattr(own, "_thread", own)
+    return thread

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
-from typing import Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from persistence.errors import BackendOpenError, SchemaVersionError
 from persistence.sqlite.faults import described, primary_code
 from persistence.sqlite.statements import MIGRATIONS, QUERIES
 from persistence.writer.filtering import metadata_matches, metadata_run_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 Synchronous = Literal["NORMAL", "FULL", "EXTRA"]
 T = TypeVar("T")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -12,6 +10,10 @@ from persistence.contracts.backend import BlobKey, CheckpointRow, Page, Query, W
 from persistence.sqlite.rows import checkpoint_rows
 from persistence.sqlite.statements import QUERIES
 from persistence.writer.decoding import blobs_of, group_writes
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Sequence
 
 _json = msgspec.json.Encoder().encode
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from persistence.contracts.backend import CheckpointRow
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from persistence.contracts.backend import CheckpointRow
 
 
 def checkpoint_rows(rows: Iterable[tuple[Any, ...]]) -> list[CheckpointRow]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from persistence.serde.serializer import Serializer
 from persistence.sqlite.backend import SqliteBackend
-from persistence.sqlite.opening import Synchronous
 from persistence.writer.limits import DEFAULT_LIMITS, Limits
 from persistence.writer.saver import GroupCommitSaver
+
+if TYPE_CHECKING:
+    from persistence.serde.serializer import Serializer
+    from persistence.sqlite.opening import Synchronous
 
 
 class SqliteSaver(GroupCommitSaver):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -13,6 +11,10 @@ from persistence.sqlite.rows import checkpoint_rows
 from persistence.sqlite.statements import QUERIES
 from persistence.writer.batching import Merged, Segment
 from persistence.writer.decoding import unreferenced
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
 
 _PUT_CHECKPOINT: Final = QUERIES["put_checkpoint"]
 _KEEP_BLOB: Final = QUERIES["keep_blob"]

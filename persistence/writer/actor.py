@@ -7,7 +7,7 @@ busy one commits many in one transaction, and there is no ticker to tune.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -16,8 +16,12 @@ from persistence.errors import BackendError, PersistenceClosedError, TransientBa
 from persistence.writer.failing import Losses, delay, halves
 from persistence.writer.limits import DEFAULT_LIMITS, Limits
 from persistence.writer.mailbox import Mailbox
-from persistence.writer.receipts import Receipt
 from persistence.writer.statistics import WriterStatistics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from persistence.writer.receipts import Receipt
 
 
 class PersistenceActor:
@@ -55,10 +59,7 @@ class PersistenceActor:
 
     async def barrier(self, thread_id: str | None) -> None:
         """Return once everything accepted for a thread (None: for any) is durable or has failed."""
-        if thread_id is None:
-            receipts = [self._newest]
-        else:
-            receipts = [self._latest.get(thread_id), self._newest_wide]
+        receipts = [self._newest] if thread_id is None else [self._latest.get(thread_id), self._newest_wide]
         for receipt in receipts:
             if receipt is not None:
                 await receipt.settled()
@@ -187,7 +188,8 @@ class PersistenceActor:
         self._failures += 1
         self._losses.add(receipt.request, self._mailbox.newest, error)
         # An error of its own: senders raise it in different tasks, and each adds its own traceback.
-        own = TransientBackendError(str(error)) if isinstance(error, TransientBackendError) else BackendError(str(error))
+        kind = TransientBackendError if isinstance(error, TransientBackendError) else BackendError
+        own = kind(str(error))
         own.__cause__ = error
         receipt.settle(own)
 
@@ -206,4 +208,3 @@ class PersistenceActor:
                 self._failures += 1
                 self._retire(receipt)
                 receipt.settle(PersistenceClosedError(f"{reason}; this unit is not known to be saved."))
-

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from persistence.contracts.saver import Config
+if TYPE_CHECKING:
+    from persistence.contracts.saver import Config
 
 
 class Address(NamedTuple):

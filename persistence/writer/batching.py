@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from persistence.contracts.backend import (
     BlobRow,
@@ -16,6 +16,9 @@ from persistence.contracts.backend import (
     Rows,
     WriteRow,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @dataclass(slots=True)

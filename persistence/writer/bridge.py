@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
 
 T = TypeVar("T")
 
@@ -91,10 +94,8 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _notify(token: trio.lowlevel.TrioToken, done: trio.Event) -> None:
-    try:
+    with suppress(trio.RunFinishedError):  # its waiter is gone with the loop it waited on
         token.run_sync_soon(done.set)
-    except trio.RunFinishedError:
-        pass  # its waiter is gone with the loop it waited on
 
 
 BRIDGE = Bridge()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from persistence.blocking import BlockingSaver
 from persistence.contracts.backend import (
@@ -16,7 +15,6 @@ from persistence.contracts.backend import (
     Prune,
     Query,
     Request,
-    Rows,
 )
 from persistence.contracts.checkpoint import Checkpoint, CheckpointTuple, TaskWrites, Unit
 from persistence.contracts.saver import BaseCheckpointSaver, Config
@@ -26,6 +24,9 @@ from persistence.writer.decoding import Decoder
 from persistence.writer.encoding import Encoder
 from persistence.writer.filtering import normal_filter
 from persistence.writer.resealing import Resealer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
 FIRST_PAGE, LARGEST_PAGE = 16, 256
 """Checkpoints read at once by ``alist``: little for those who stop early, more for those who go on."""
@@ -190,12 +191,8 @@ class RowSaver(BlockingSaver, BaseCheckpointSaver):
     def get_next_version(self, current: Any, channel: None = None) -> str:  # noqa: ARG002 - part of the contract
         """Return a version greater than ``current``, unlike any that another branch makes."""
         count = 0 if current is None else current if isinstance(current, int) else int(str(current).partition(".")[0])
-        return f"{count + 1:032}.{random.getrandbits(53):016}"  # noqa: S311 - must be distinct, not secret
+        return f"{count + 1:032}.{random.getrandbits(53):016}"
 
 
 def _next_page(query: Query, after: tuple[str, str, str] | None, limit: int) -> Query:
-    return Query(
-        query.thread_id, query.checkpoint_ns, query.checkpoint_id, query.before, after, query.filter, limit
-    )
-
-
+    return Query(query.thread_id, query.checkpoint_ns, query.checkpoint_id, query.before, after, query.filter, limit)

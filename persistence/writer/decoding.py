@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
-from persistence.contracts.backend import BlobKey, CheckpointRow, Page, WriteRow
 from persistence.contracts.checkpoint import Checkpoint, CheckpointTuple, Mark, PendingWrite
 from persistence.errors import CorruptDataError, StoredDataError
 from persistence.serde.serializer import Serializer, place
 from persistence.writer import plain_json
 from persistence.writer.addressing import config_of
 from persistence.writer.encoding import ADDITION, LINEAGE, ROWS, checksum
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from persistence.contracts.backend import BlobKey, CheckpointRow, Page, WriteRow
 
 
 class _References(msgspec.Struct):
@@ -104,9 +107,7 @@ class Decoder:
             lineage or None,
         )
 
-    def _channel(
-        self, row: CheckpointRow, channel: str, version: Any, marks: Sequence[Mark] | None, page: Page
-    ) -> Any:
+    def _channel(self, row: CheckpointRow, channel: str, version: Any, marks: Sequence[Mark] | None, page: Page) -> Any:
         if marks is None:
             return self._blob(row, channel, str(version), page, addition=False)
         if str(marks[-1].version) != str(version):

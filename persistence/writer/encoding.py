@@ -6,8 +6,7 @@ So a value is frozen, checked and blamed where it was written, and what waits in
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from persistence.contracts.backend import BlobRow, CheckpointRow, Rows, WriteRow
 from persistence.contracts.checkpoint import WRITES_IDX_MAP, Addition, Checkpoint, Mark, TaskWrites, Unit
@@ -16,6 +15,9 @@ from persistence.serde.serializer import Serializer, place
 from persistence.writer import plain_json
 from persistence.writer.addressing import name
 from persistence.writer.inlining import inlines
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 ADDITION = "+add"
 """Ends the type of a blob that holds an Addition; also part of its place, so that it cannot pass for a whole value."""

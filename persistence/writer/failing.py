@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from persistence.contracts.backend import CheckpointKey, Request, Rows
 from persistence.errors import BackendError
-from persistence.writer.limits import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from persistence.writer.limits import Limits
 
 T = TypeVar("T")
 
@@ -28,8 +31,8 @@ def halves(batch: Sequence[T]) -> tuple[Sequence[T], Sequence[T]]:
 class Losses:
     """What could not be saved, so that nothing is saved on top of it: never step N without step N-1.
 
-    Two kinds. A checkpoint that was not saved is no parent for anyone, now or later. A checkpoint that lacks writes of a
-    lost unit is a parent again once the run has heard of it and sends them anew; only what had been accepted before
+    Two kinds. A checkpoint that was not saved is no parent for anyone, now or later. A checkpoint that lacks writes of
+    a lost unit is a parent again once the run has heard of it and sends them anew; only what had been accepted before
     that moment fails.
     """
 

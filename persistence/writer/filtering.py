@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from persistence.writer import plain_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def normal_filter(wanted: Mapping[str, Any] | None) -> str | None:

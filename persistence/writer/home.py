@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from anyio.lowlevel import EventLoopToken, current_token
 from anyio import NoEventLoopError
+from anyio.lowlevel import EventLoopToken, current_token
 
 from persistence.errors import SaverLoopError
 

@@ -7,13 +7,16 @@ by bytes; what is being committed has left it, so a saver holds at most the mail
 from __future__ import annotations
 
 from collections import deque
+from typing import TYPE_CHECKING
 
 import anyio
 
-from persistence.contracts.backend import Request
 from persistence.errors import PersistenceClosedError
-from persistence.writer.limits import Limits
 from persistence.writer.receipts import Receipt
+
+if TYPE_CHECKING:
+    from persistence.contracts.backend import Request
+    from persistence.writer.limits import Limits
 
 
 class Mailbox:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 import anyio
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
 
 
 async def outlast(wait: Callable[[], Awaitable[object]]) -> None:

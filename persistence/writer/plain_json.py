@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from persistence.errors import SerializationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder().decode

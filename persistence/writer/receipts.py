@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import anyio
 
-from persistence.contracts.backend import Request
+if TYPE_CHECKING:
+    from persistence.contracts.backend import Request
 
 
 class Receipt:

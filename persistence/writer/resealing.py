@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from persistence.contracts.backend import BlobRow, WriteRow
+from typing import TYPE_CHECKING
+
 from persistence.serde.serializer import Serializer, place
 from persistence.writer.encoding import ADDITION
+
+if TYPE_CHECKING:
+    from persistence.contracts.backend import BlobRow, WriteRow
 
 
 class Resealer:
@@ -27,8 +31,6 @@ class Resealer:
         kind, data = self._move((kind, data), source, thread_id, (ns, checkpoint_id, task_id, channel))
         return thread_id, ns, checkpoint_id, task_id, idx, channel, kind, data, task_path
 
-    def _move(
-        self, typed: tuple[str, bytes], source: str, target: str, parts: tuple[str, ...]
-    ) -> tuple[str, bytes]:
+    def _move(self, typed: tuple[str, bytes], source: str, target: str, parts: tuple[str, ...]) -> tuple[str, bytes]:
         plain = self._serializer.open(typed, place(source, *parts))
         return self._serializer.seal(plain, place(target, *parts))

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import anyio
-from anyio.abc import TaskGroup
-from anyio.lowlevel import EventLoopToken
 
-from persistence.contracts.backend import Backend, Page, Query, Request
 from persistence.errors import PersistenceClosedError, PersistenceError
-from persistence.serde.serializer import Serializer
 from persistence.writer.actor import PersistenceActor
 from persistence.writer.contract import RowSaver
 from persistence.writer.home import Home
 from persistence.writer.limits import DEFAULT_LIMITS, Limits
 from persistence.writer.outlasting import outlast
-from persistence.writer.receipts import Receipt
-from persistence.writer.statistics import WriterStatistics
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from anyio.abc import TaskGroup
+    from anyio.lowlevel import EventLoopToken
+
+    from persistence.contracts.backend import Backend, Page, Query, Request
+    from persistence.serde.serializer import Serializer
+    from persistence.writer.receipts import Receipt
+    from persistence.writer.statistics import WriterStatistics
 
 
 class GroupCommitSaver(RowSaver):

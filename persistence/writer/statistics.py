@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from persistence.writer.limits import Limit
+if TYPE_CHECKING:
+    from persistence.writer.limits import Limit
 
 
 @dataclass(frozen=True, slots=True)

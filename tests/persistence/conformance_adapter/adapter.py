@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver as LangGraphSaver
 from langgraph.checkpoint.base import CheckpointTuple as LangGraphTuple
 
-from persistence.contracts.checkpoint import CheckpointTuple
-from persistence.contracts.saver import BaseCheckpointSaver
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+
+    from persistence.contracts.checkpoint import CheckpointTuple
+    from persistence.contracts.saver import BaseCheckpointSaver
 
 
 class Adapter(LangGraphSaver[str]):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from langgraph.checkpoint.conformance import checkpointer_test, validate
@@ -13,6 +11,10 @@ from persistence.memory import InMemorySaver
 from persistence.serde.encrypted import EncryptedSerializer
 from persistence.sqlite import SqliteSaver
 from tests.persistence.conformance_adapter.adapter import Adapter
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
 CAPABILITIES = {

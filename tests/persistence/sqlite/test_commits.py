@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import AsyncIterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
@@ -19,6 +18,10 @@ from persistence.sqlite.faults import described, read_fault, write_fault
 from persistence.writer.bridge import BRIDGE
 from persistence.writer.limits import Limits
 from tests.persistence.writer.samples import config, put, unit
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
 
 pytestmark = pytest.mark.anyio
 TABLES = ("checkpoints", "checkpoint_writes", "checkpoint_blobs")
@@ -64,7 +67,7 @@ async def test_cancelled_puts_never_leave_a_transaction_open(saver: SqliteSaver,
             async with anyio.create_task_group() as nursery:
                 nursery.start_soon(_put_many, saver, number)
                 for _ in range(number % 8):
-                    await anyio.sleep(0)
+                    await anyio.lowlevel.checkpoint()
                 scope.cancel()
         assert not await on_writer(saver, lambda raw: raw.in_transaction)
         await anyio.to_thread.run_sync(write_from_outside, path)
@@ -99,7 +102,7 @@ async def test_a_cancelled_read_leaves_no_transaction_open(saver: SqliteSaver) -
             async with anyio.create_task_group() as nursery:
                 nursery.start_soon(saver.aget_tuple, config())
                 for _ in range(number % 4):
-                    await anyio.sleep(0)
+                    await anyio.lowlevel.checkpoint()
                 scope.cancel()
     assert not await backend._cross(backend._reader.run, lambda raw: raw.in_transaction)
     assert await saver.aget_tuple(config()) is not None

@@ -1,9 +1,9 @@
-"""Any sequence of units, forks, deletions, copies and prunings reads the same from every saver and from a plain model."""
+"""Any sequence of units, forks, deletions, copies and prunings reads the same from all savers and a plain model."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from hypothesis import given, settings
@@ -13,8 +13,10 @@ from persistence.contracts.checkpoint import WRITES_IDX_MAP, Addition, Checkpoin
 from persistence.memory import InMemorySaver
 from persistence.serde.encrypted import EncryptedSerializer
 from persistence.sqlite import SqliteSaver
-from persistence.writer.contract import RowSaver
 from tests.persistence.writer.samples import checkpoint
+
+if TYPE_CHECKING:
+    from persistence.writer.contract import RowSaver
 
 THREADS = ("a", "b", "c")
 SPACES = ("", "child")
@@ -82,7 +84,8 @@ class Model:
         known = sorted(space.checkpoints)
         parent = known[parent_at] if parent_at < len(known) else None
         if parent is None:
-            held, versions, marks = {}, {}, ()
+            held, versions = {}, {}
+            marks: tuple[Mark, ...] = ()
         else:
             made, _, _, lineage = space.checkpoints[parent]
             held, versions, marks = dict(made["channel_values"]), dict(made["channel_versions"]), lineage["log"]

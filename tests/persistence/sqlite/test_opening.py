@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from persistence.errors import BackendOpenError, PersistenceError, SchemaVersionError
 from persistence.sqlite import AsyncSqliteSaver, SqliteSaver, opening
+from persistence.sqlite.statements import MIGRATIONS
 from tests.persistence.writer.samples import config, put
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 pytestmark = pytest.mark.anyio
 
@@ -205,7 +208,7 @@ async def test_a_file_locked_for_too_long_cannot_be_opened(path: Path) -> None:
 
 
 async def test_a_failed_migration_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = {**opening.MIGRATIONS, 2: ("CREATE TABLE extra (x)", "CREATE TABLE extra (x)")}
+    broken = {**MIGRATIONS, 2: ("CREATE TABLE extra (x)", "CREATE TABLE extra (x)")}
     monkeypatch.setattr(opening, "MIGRATIONS", broken)
     with pytest.raises(BackendOpenError, match="extra"):
         await SqliteSaver(path).__aenter__()
@@ -217,7 +220,7 @@ async def test_a_failed_migration_changes_nothing(path: Path, monkeypatch: pytes
 async def test_a_later_migration_is_applied_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with SqliteSaver(path) as saver:
         await put(saver, "1", {"a": [1]})
-    monkeypatch.setattr(opening, "MIGRATIONS", {**opening.MIGRATIONS, 2: ("CREATE TABLE extra (x)",)})
+    monkeypatch.setattr(opening, "MIGRATIONS", {**MIGRATIONS, 2: ("CREATE TABLE extra (x)",)})
     for _ in range(2):
         async with SqliteSaver(path) as saver:
             assert await saver.aget_tuple(config()) is not None

@@ -37,9 +37,7 @@ def stored(path: Path) -> list[tuple[str, str]]:
 
     async def read() -> list[tuple[str, str]]:
         async with SqliteSaver(path) as saver:
-            return [
-                (one.config["configurable"]["thread_id"], one.checkpoint["id"]) async for one in saver.alist(None)
-            ]
+            return [(one.config["configurable"]["thread_id"], one.checkpoint["id"]) async for one in saver.alist(None)]
 
     return anyio.run(read)
 
@@ -172,9 +170,7 @@ def test_every_acknowledged_checkpoint_survives_a_kill(tmp_path: Path, backend: 
     printed = [process.stdout.readline() for _ in range(300)]
     process.send_signal(signal.SIGKILL)
     rest, _ = process.communicate(timeout=15)
-    acknowledged = {
-        tuple(line.split()) for line in (*printed, *rest.splitlines(keepends=True)) if line.endswith("\n")
-    }
+    acknowledged = {tuple(line.split()) for line in (*printed, *rest.splitlines(keepends=True)) if line.endswith("\n")}
     assert len(acknowledged) >= 300
     found = stored(path)
     assert acknowledged <= set(found)

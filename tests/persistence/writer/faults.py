@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import anyio
+import anyio.lowlevel
 
 from persistence.contracts.backend import Page, Query, Request, Rows
 from persistence.errors import BackendError
@@ -50,7 +51,7 @@ class FaultyBackend:
         self.attempts += 1
         if self.gate is not None:
             await self.gate.wait()
-        await anyio.sleep(0)
+        await anyio.lowlevel.checkpoint()
         step = self.script.pop(0) if self.script else None
         if step == "hang":
             await anyio.sleep_forever()
@@ -68,12 +69,12 @@ class FaultyBackend:
 
     async def load(self, thread_id: str, checkpoint_ns: str, checkpoint_id: str | None) -> Page:
         """Read."""
-        await anyio.sleep(0)
+        await anyio.lowlevel.checkpoint()
         return self.tables.load(thread_id, checkpoint_ns, checkpoint_id)
 
     async def page(self, query: Query) -> Page:
         """Read."""
-        await anyio.sleep(0)
+        await anyio.lowlevel.checkpoint()
         return self.tables.page(query)
 
     @property

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from persistence.contracts.checkpoint import Checkpoint, TaskWrites, Unit
-from persistence.contracts.saver import BaseCheckpointSaver
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from persistence.contracts.saver import BaseCheckpointSaver
 
 
 def config(thread_id: str = "t", checkpoint_id: str | None = None, ns: str = "") -> dict[str, Any]:
@@ -43,9 +46,7 @@ async def put(
     """Store a checkpoint in which every channel is new; its versions are made from its id."""
     versions = {channel: f"{checkpoint_id}.{channel}" for channel in values}
     facts = {"source": "loop", "step": 0, "parents": {}, **metadata}
-    return await saver.aput(
-        config(thread_id, parent, ns), checkpoint(checkpoint_id, values, versions), facts, versions
-    )
+    return await saver.aput(config(thread_id, parent, ns), checkpoint(checkpoint_id, values, versions), facts, versions)
 
 
 def unit(

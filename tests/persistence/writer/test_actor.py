@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
@@ -18,6 +17,9 @@ from persistence.writer.limits import Limits
 from persistence.writer.receipts import Receipt
 from tests.persistence.writer.faults import FaultyBackend
 from tests.persistence.writer.samples import unit
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
 
 pytestmark = pytest.mark.anyio
 virtual_time = pytest.mark.parametrize(

@@ -31,7 +31,8 @@ def test_ids_are_strings(key: str, bad: object) -> None:
 
 
 def test_a_config_without_a_thread_says_how_to_name_one() -> None:
-    for empty in ({}, {"configurable": {}}, {"configurable": {"thread_id": None}}):
+    configs: list[dict[str, Any]] = [{}, {"configurable": {}}, {"configurable": {"thread_id": None}}]
+    for empty in configs:
         with pytest.raises(ValueError, match="No thread_id: pass config="):
             address(empty)
     with pytest.raises(TypeError, match="must be a mapping"):

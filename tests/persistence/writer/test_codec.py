@@ -241,7 +241,9 @@ def grown(serializer: Serializer, pieces: list[Any]) -> tuple[list[Rows], Any]:
 
 
 @serializers
-@given(st.lists(st.lists(st.integers(), max_size=3), min_size=1, max_size=9) | st.lists(st.text(max_size=3), min_size=1))
+@given(
+    st.lists(st.lists(st.integers(), max_size=3), min_size=1, max_size=9) | st.lists(st.text(max_size=3), min_size=1)
+)
 def test_additions_are_put_together_again(serializer: Serializer, pieces: list[Any]) -> None:
     stored, whole = grown(serializer, pieces)
     found = back(serializer, *stored)
@@ -309,7 +311,13 @@ def forged(unit_rows: Rows, **changes: Any) -> Rows:
 
 def test_a_checkpoint_of_another_shape_is_damaged_too() -> None:
     rows = Encoder(Serializer()).encode(unit({"a": [1]}))
-    for changes in ({"rows": None}, {"channel_versions": {}}, {"lineage": {"a": [[1]]}}, {"lineage": 5}):
+    shapes: list[dict[str, Any]] = [
+        {"rows": None},
+        {"channel_versions": {}},
+        {"lineage": {"a": [[1]]}},
+        {"lineage": 5},
+    ]
+    for changes in shapes:
         with pytest.raises(CorruptDataError, match="does not parse"):
             back(Serializer(), forged(rows, **changes))
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,8 +12,13 @@ from persistence.errors import CorruptDataError, SerializationError
 from persistence.memory import InMemorySaver
 from persistence.serde.encrypted import EncryptedSerializer
 from persistence.sqlite import SqliteSaver
-from persistence.writer.contract import RowSaver
 from tests.persistence.writer.samples import checkpoint, config, put, unit
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from persistence.writer.contract import RowSaver
 
 pytestmark = pytest.mark.anyio
 KEY = b"0123456789abcdef"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from persistence.contracts.backend import Rows
@@ -65,7 +66,7 @@ async def test_waiting_senders_are_served_in_order_and_nobody_overtakes() -> Non
         for position in range(5):
             nursery.start_soon(send, f"{position}")
             while box.waiting <= position:
-                await anyio.sleep(0)
+                await anyio.lowlevel.checkpoint()
         order += names(box.take())
         with pytest.raises(anyio.WouldBlock):  # the room belongs to whoever waited for it
             box.put_nowait(request("pushy"))
@@ -102,7 +103,7 @@ async def test_cancelled_at_the_moment_it_is_given_room() -> None:
         for position, scope in enumerate(scopes):
             nursery.start_soon(send, f"{position}", scope)
             while box.waiting <= position:
-                await anyio.sleep(0)
+                await anyio.lowlevel.checkpoint()
         scopes[0].cancel()  # it has not run yet, so it learns of both at once
         taken = names(box.take())
         await anyio.wait_all_tasks_blocked()
@@ -129,7 +130,7 @@ async def test_every_accepted_request_is_taken_once_whoever_is_cancelled_when() 
 
     async def cancel_soon(scope: anyio.CancelScope, ticks: int) -> None:
         for _ in range(ticks):
-            await anyio.sleep(0)
+            await anyio.lowlevel.checkpoint()
         scope.cancel()
 
     async def receive() -> None:
@@ -137,7 +138,7 @@ async def test_every_accepted_request_is_taken_once_whoever_is_cancelled_when() 
             taken.extend(names(box.take()))
             assert len(box) <= 3
             for _ in range(chance.randrange(3)):
-                await anyio.sleep(0)
+                await anyio.lowlevel.checkpoint()
 
     async with anyio.create_task_group() as receiver:
         receiver.start_soon(receive)
@@ -145,7 +146,7 @@ async def test_every_accepted_request_is_taken_once_whoever_is_cancelled_when() 
             for number in range(300):
                 nursery.start_soon(send, f"{number}")
                 if number % 4 == 0:
-                    await anyio.sleep(0)
+                    await anyio.lowlevel.checkpoint()
         box.close()
     assert sorted(taken) == sorted(accepted)
     assert len(set(taken)) == len(taken)

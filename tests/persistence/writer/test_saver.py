@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 import anyio.from_thread
+import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
@@ -116,7 +117,7 @@ async def test_cancelling_the_scope_around_still_drains() -> None:
                     saver.send_nowait(saver.encode(unit("t", f"{number}")))
                 outside.start_soon(open_gate)
                 scope.cancel()
-                await anyio.sleep(0)
+                await anyio.lowlevel.checkpoint()
         assert scope.cancelled_caught
     assert len(backend.committed) == 9
     assert backend.closed == 1
@@ -157,13 +158,13 @@ async def test_cancelled_puts_are_stored_whole_or_not_at_all() -> None:
                 scope = anyio.CancelScope()
                 nursery.start_soon(run, number, scope)
                 for _ in range(number % 8):
-                    await anyio.sleep(0)
+                    await anyio.lowlevel.checkpoint()
                 scope.cancel()
         found = [stored.checkpoint["channel_values"] async for stored in saver.alist(config())]
         ids = {stored.checkpoint["id"] async for stored in saver.alist(config())}
     assert ids >= set(finished)
     assert all(values["a"] == [values["b"]["n"]] for values in found)
-    assert 0 < len(found)
+    assert len(found) > 0
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
