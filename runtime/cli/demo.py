@@ -13,6 +13,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import anyio
+
 from persistence.sqlite import SqliteSaver
 from runtime.cli import demo_cost
 from runtime.cli.demo_graph import GIVEN
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from runtime.types.policy import Durability
 
 
-async def demo(args: argparse.Namespace, screen: Screen) -> int:
+def demo(args: argparse.Namespace, screen: Screen) -> int:
     """Tell the story in every mode, measure, travel, and judge."""
     begun = time.monotonic()
     modes: Sequence[Durability] = DURABILITIES if args.mode is None else (args.mode,)
@@ -40,7 +42,7 @@ async def demo(args: argparse.Namespace, screen: Screen) -> int:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="actorgraph-demo-", dir=near)))
         db = str(folder / "demo.db") if args.db is None else args.db
         bar = stack.enter_context(screen.progress("Starting", len(modes) + demo_cost.ROUNDS + 2))
-        document = await _play(modes, db, folder, bar)
+        document = _play(modes, db, folder, bar)
         document["db"] = args.db
         document["measured_in"] = near or tempfile.gettempdir()
     document["seconds"] = round(time.monotonic() - begun, 1)
@@ -51,21 +53,20 @@ async def demo(args: argparse.Namespace, screen: Screen) -> int:
     return 1 if document["contradictions"] else 0
 
 
-async def _play(modes: Sequence[Durability], db: str, folder: Path, bar: Bar) -> dict[str, Any]:
+def _play(modes: Sequence[Durability], db: str, folder: Path, bar: Bar) -> dict[str, Any]:
     # Once by itself: creates the tables, and tells at once if the file cannot be used.
-    async with SqliteSaver(db):
-        pass
+    SqliteSaver(db).setup()
     tag = secrets.token_hex(2)
     stories: list[Story] = []
     for mode in modes:
         bar.now(f"Killing and resuming a run in mode {mode}")
-        stories.append(await tell_story(mode, db, f"demo-{mode}-{tag}", folder / f"ledger-{mode}"))
+        stories.append(tell_story(mode, db, f"demo-{mode}-{tag}", folder / f"ledger-{mode}"))
         bar.step()
     bar.now("Travelling through history")
     chosen = stories[-1]
-    history, fork = await travel(db, chosen.thread)
+    history, fork = anyio.run(travel, db, chosen.thread)
     bar.step("Measuring the cost of a step")
-    costs = await demo_cost.measure(folder, modes, bar.step)
+    costs = anyio.run(demo_cost.measure, folder, modes, bar.step)
     found = [fault for story in stories for fault in contradictions(story)]
     if fork is None and chosen.mode != "exit":
         found.append(f"{chosen.mode}: the history has no point to fork from")

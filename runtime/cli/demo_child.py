@@ -82,7 +82,7 @@ class Ledger:
         self._survivor_ended = anyio.Event()
 
     async def witness(self, node: str, moment: Moment) -> None:
-        """Note that a node's code begins or ends."""
+        """Note that a node's code begins or ends; returns once the note is on the disk, whoever waits meanwhile."""
         os.write(self._file, f"{os.getpid()} {node} {moment}\n".encode())
         os.fsync(self._file)
         if not self._hang:

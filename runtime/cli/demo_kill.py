@@ -78,13 +78,36 @@ def contradictions(story: Story) -> list[str]:
     return found
 
 
-async def tell_story(mode: str, db: str, thread: str, ledger: Path) -> Story:
+def tell_story(mode: str, db: str, thread: str, ledger: Path) -> Story:
     """Let the graph run, kill it inside ``joke``, see what was kept, and let a second process go on."""
-    story = Story(mode, thread)
     where = ["--db", db, "--thread", thread, "--mode", mode, "--ledger", str(ledger)]
+    acknowledged = anyio.run(_run_and_kill, where, mode)
+    first = _executions(ledger)
+    with look_into(db) as listing:
+        done = {
+            task_name(task.path)
+            for checkpoint in listing.checkpoints(thread)
+            for task in listing.tasks(thread, checkpoint.checkpoint_ns, checkpoint.checkpoint_id)
+            if task.outcome == "done"
+        }
+    resumed = anyio.run(_go_on, where, mode)
+    again = _executions(ledger)[len(first) :]
+    return Story(
+        mode,
+        thread,
+        acknowledged=_in_order(acknowledged),
+        finished=_in_order({node for node, moment in first if moment == "end"}),
+        kept=_in_order(done),
+        ran_again=_in_order({node for node, _ in first} & {node for node, _ in again}),
+        resumed=resumed,
+    )
+
+
+async def _run_and_kill(where: list[str], mode: str) -> set[str]:
+    """Start the first process and kill it inside ``joke``; return the nodes it said to be acknowledged."""
     acknowledged: set[str] = set()
+    hanging = False
     async with await _child([*where, "--hang"]) as child:
-        hanging = False
         async with aclosing(_events(child, f"first run in mode {mode}")) as events:
             async for event in events:
                 hanging = hanging or event["event"] == "hanging"
@@ -94,25 +117,17 @@ async def tell_story(mode: str, db: str, thread: str, ledger: Path) -> Story:
                     child.kill()
                     break
         await child.wait()
-    first, begun = _executions(ledger), len(_lines(ledger))
-    with look_into(db) as listing:
-        done = {
-            task_name(task.path)
-            for checkpoint in listing.checkpoints(thread)
-            for task in listing.tasks(thread, checkpoint.checkpoint_ns, checkpoint.checkpoint_id)
-            if task.outcome == "done"
-        }
-    async with await _child([*where, "--resume"]) as child:
-        async with aclosing(_events(child, f"second run in mode {mode}")) as events:
-            async for event in events:
-                story.resumed = story.resumed or event["event"] == "resumed"
-        await _require_success(child, f"second run in mode {mode}")
-    again = _executions(ledger, begun)
-    story.acknowledged = _in_order(acknowledged)
-    story.finished = _in_order({node for node, moment in first if moment == "end"})
-    story.kept = _in_order(done)
-    story.ran_again = _in_order({node for node, _ in first} & {node for node, _ in again})
-    return story
+    return acknowledged
+
+
+async def _go_on(where: list[str], mode: str) -> bool:
+    """Let a second process finish; return whether it found something to resume."""
+    resumed = False
+    what = f"second run in mode {mode}"
+    async with await _child([*where, "--resume"]) as child, aclosing(_events(child, what)) as events:
+        async for event in events:
+            resumed = resumed or event["event"] == "resumed"
+    return resumed
 
 
 async def _child(words: list[str]) -> Process:
@@ -153,12 +168,9 @@ async def _require_success(child: Process, what: str) -> None:
         raise CommandError(msg, kind="DemoFailed", hint="".join(said).strip() or None)
 
 
-def _lines(ledger: Path) -> list[str]:
-    return ledger.read_text().splitlines()
-
-
-def _executions(ledger: Path, start: int = 0) -> list[tuple[str, str]]:
-    return [(node, moment) for _, node, moment in (line.split() for line in _lines(ledger)[start:])]
+def _executions(ledger: Path) -> list[tuple[str, str]]:
+    """Return what began and ended so far, as (node, moment)."""
+    return [(node, moment) for _, node, moment in map(str.split, ledger.read_text().splitlines())]
 
 
 def _in_order(nodes: set[str]) -> list[str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from runtime.cli.showing import Screen
 
 
-async def prune(args: argparse.Namespace, screen: Screen) -> int:
+def prune(args: argparse.Namespace, screen: Screen) -> int:
     """Drop the history of threads: keep the newest checkpoint of each namespace, with its writes."""
     if args.all == bool(args.threads):
         msg = "Name threads, or say --all: not both."
@@ -25,12 +25,11 @@ async def prune(args: argparse.Namespace, screen: Screen) -> int:
     with look_into(args.db) as listing:
         chosen = [thread.thread_id for thread in listing.threads()] if args.all else list(dict.fromkeys(args.threads))
         before = _counts(listing, chosen, args.db)
-        async with SqliteSaver(args.db) as saver:
-            with screen.progress("Pruning", len(chosen)) as bar:
-                # One at a time: each is a transaction of its own, and runs on other threads go on in between.
-                for thread in chosen:
-                    await saver.aprune([thread], strategy="keep_latest")
-                    bar.step()
+        with SqliteSaver(args.db) as saver, screen.progress("Pruning", len(chosen)) as bar:
+            # One at a time: each is a transaction of its own, and runs on other threads go on in between.
+            for thread in chosen:
+                saver.prune([thread], strategy="keep_latest")
+                bar.step()
         rows: list[dict[str, Any]] = [
             {"thread": thread, "before": before[thread], "after": listing.checkpoint_count(thread)} for thread in chosen
         ]
@@ -46,7 +45,7 @@ async def prune(args: argparse.Namespace, screen: Screen) -> int:
     return 0
 
 
-async def delete(args: argparse.Namespace, screen: Screen) -> int:
+def delete(args: argparse.Namespace, screen: Screen) -> int:
     """Delete threads with everything that is stored for them."""
     chosen = list(dict.fromkeys(args.threads))
     with look_into(args.db) as listing:
@@ -59,11 +58,10 @@ async def delete(args: argparse.Namespace, screen: Screen) -> int:
         if not screen.confirm(question):
             screen.say("Nothing was deleted.")
             return 0
-    async with SqliteSaver(args.db) as saver:
-        with screen.progress("Deleting", len(chosen)) as bar:
-            for thread in chosen:
-                await saver.adelete_thread(thread)
-                bar.step()
+    with SqliteSaver(args.db) as saver, screen.progress("Deleting", len(chosen)) as bar:
+        for thread in chosen:
+            saver.delete_thread(thread)
+            bar.step()
     rows: list[dict[str, Any]] = [{"thread": thread, "checkpoints": counts[thread]} for thread in chosen]
     if args.json:
         screen.document({"db": args.db, "deleted": rows})

@@ -7,8 +7,6 @@ import sys
 import traceback
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-import anyio
-
 from persistence.errors import PersistenceError
 from runtime.cli import demo, editing, reading, running
 from runtime.cli.failing import CommandError, UsageError
@@ -18,7 +16,7 @@ from runtime.types.policy import DURABILITIES
 from runtime.types.streams import STREAM_MODES
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Callable, Sequence
 
     Parsers = argparse._SubParsersAction["_Parser"]  # noqa: SLF001 - it has no public name
 
@@ -64,10 +62,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace, screen: Screen) -> int:
-    command: Callable[[argparse.Namespace, Screen], Awaitable[int]] = args.command
+    command: Callable[[argparse.Namespace, Screen], int] = args.command
     try:
-        # asyncio, because the SQLite driver lives there; which loop it is cannot be seen from outside.
-        return anyio.run(command, args, screen, backend="asyncio")
+        return command(args, screen)
     except BrokenPipeError:
         quietened()
         return 1
@@ -89,7 +86,9 @@ def _parser() -> _Parser:
     return parser
 
 
-def _command(commands: Parsers, name: str, function: Callable[..., Any], summary: str, more: str = "") -> _Parser:
+def _command(
+    commands: Parsers, name: str, function: Callable[[argparse.Namespace, Screen], int], summary: str, more: str = ""
+) -> _Parser:
     parser = commands.add_parser(name, help=summary, description=f"{summary} {more}".strip())
     parser.set_defaults(command=function)
     parser.add_argument("--json", action="store_true", help="write one JSON document instead of text")

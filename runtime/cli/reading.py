@@ -1,6 +1,6 @@
 """``threads``, ``history`` and ``show``: look into a database, without a graph and without changing it.
 
-They use SQLite directly: one process, one query after the other, nothing to be concurrent with.
+They use SQLite directly, without an event loop: one query after the other, nothing to be concurrent with.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOST_SHOWN: Final = 4000
 # ---- threads -------------------------------------------------------------------------------------------------------
 
 
-async def threads(args: argparse.Namespace, screen: Screen) -> int:
+def threads(args: argparse.Namespace, screen: Screen) -> int:
     """List threads, the last active first."""
     with look_into(args.db) as listing:
         total = listing.thread_count()
@@ -94,7 +94,7 @@ def _how_many(shown: int, total: int, noun: str) -> str:
 # ---- history -------------------------------------------------------------------------------------------------------
 
 
-async def history(args: argparse.Namespace, screen: Screen) -> int:
+def history(args: argparse.Namespace, screen: Screen) -> int:
     """List a thread's checkpoints, newest first, and what ran from each."""
     with look_into(args.db) as listing:
         total = _checkpoint_count(listing, args)
@@ -155,7 +155,7 @@ def _checkpoint_count(listing: Listing, args: argparse.Namespace) -> int:
 # ---- show ----------------------------------------------------------------------------------------------------------
 
 
-async def show(args: argparse.Namespace, screen: Screen) -> int:
+def show(args: argparse.Namespace, screen: Screen) -> int:
     """Show one checkpoint: its values, what comes next, and what was written against it."""
     with look_into(args.db) as listing:
         _checkpoint_count(listing, args)

@@ -10,6 +10,8 @@ import uuid
 from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
+import anyio
+
 from persistence.sqlite import SqliteSaver
 from runtime.cli.failing import CommandError, UsageError
 from runtime.cli.files import folder_of, require_file
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 _BLAMED: Final = re.compile(r"^During task with name '(?P<node>.*)' and id ")
 
 
-async def run(args: argparse.Namespace, screen: Screen) -> int:
+def run(args: argparse.Namespace, screen: Screen) -> int:
     """Run the graph to its end, a pause or an error, and show what came of it."""
     given = _input(args)
     if args.db is None and (args.thread is not None or args.checkpoint is not None or args.resume or args.answer):
@@ -48,7 +50,8 @@ async def run(args: argparse.Namespace, screen: Screen) -> int:
     with ExitStack() as reserved:
         if args.json:
             reserved.enter_context(stdout_reserved())
-        result = await _run(args, screen, given)
+        # asyncio, because the SQLite driver lives there; which loop it is cannot be seen from outside.
+        result = anyio.run(_run, args, screen, given, backend="asyncio")
     if args.json:
         screen.document(result)
     return 0

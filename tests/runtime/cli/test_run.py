@@ -6,15 +6,17 @@ import shlex
 import signal
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.runtime.cli.conftest import Command, environment
+from tests.runtime.cli.commands import environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.runtime.cli.commands import Command
 
 START = '{"count": 1}'
 
@@ -27,6 +29,7 @@ def test_the_result_is_shown_with_where_it_was_kept(app: str, command: Command) 
     assert "Done: thread t, step 2, checkpoint" in done.out
 
 
+@pytest.mark.slow
 def test_json_is_the_only_output_whatever_nodes_print(app: str, process: Command) -> None:
     done = process("run", f"{app}:graph", "--input", START, "--thread", "t", "--db", "x.db", "--json")
     assert done.code == 0
@@ -57,6 +60,7 @@ def test_a_thread_gets_a_name_if_none_is_given(app: str, command: Command) -> No
     assert [thread["thread"] for thread in listed["threads"]] == [done.document["thread"]]
 
 
+@pytest.mark.slow
 def test_input_can_come_from_standard_input(app: str, process: Command) -> None:
     done = process("run", f"{app}:graph", "--input", "-", "--json", text='{"count": 4}')
     assert done.document["output"]["count"] == 50
@@ -176,7 +180,7 @@ def test_exit_saves_once(app: str, command: Command) -> None:
     ],
 )
 @pytest.mark.parametrize("as_json", [False, True])
-def test_what_cannot_be_run_is_told_and_leaves_no_file(  # noqa: PLR0913 - a table
+def test_what_cannot_be_run_is_told_and_leaves_no_file(  # noqa: PLR0913, PLR0917 - a table
     app: str, command: Command, tmp_path: Path, target: str, given: str, code: int, told: str, *, as_json: bool
 ) -> None:
     (tmp_path / "importing_badly.py").write_text("1 / 0")
@@ -221,6 +225,7 @@ def test_resuming_needs_a_thread_that_exists(app: str, command: Command, db: str
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="an interrupt cannot be sent to one process there")
+@pytest.mark.slow
 def test_an_interrupt_from_the_keyboard_keeps_what_had_finished(tmp_path: Path, process: Command) -> None:
     (tmp_path / "slow.py").write_text(
         "from typing import TypedDict\n"
@@ -236,7 +241,7 @@ def test_an_interrupt_from_the_keyboard_keeps_what_had_finished(tmp_path: Path, 
         "graph = StateGraph(State).add_node(quick).add_node(slow).add_edge(START, 'quick').add_edge('quick', 'slow')\n"
     )
     words = [sys.executable, "-m", "runtime.cli", "run", "slow:graph", "--input", "{}", "--thread", "t", "--db", "x.db"]
-    with subprocess.Popen(
+    with subprocess.Popen(  # noqa: S603 - our own command
         words, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as running:
         assert running.stdout is not None
