@@ -239,6 +239,15 @@ async def test_damage_is_named_and_confined(saver: SqliteSaver, damage: str, wor
     assert reached == ["3"]
 
 
+async def test_a_table_that_was_dropped_under_it_is_named(saver: SqliteSaver) -> None:
+    await on_writer(saver, lambda raw: raw.execute("DROP TABLE checkpoint_blobs"))
+    await put(saver, "1", {"a": 1})  # small values need no row
+    with pytest.raises(BackendError, match=r"threads.sqlite cannot be read: no such table: checkpoint_blobs"):
+        await saver.aget_tuple(config())
+    with pytest.raises(BackendError, match="nothing was saved: no such table"):
+        await put(saver, "2", {"a": [1]})
+
+
 async def test_a_backend_that_was_closed_under_it_answers(saver: SqliteSaver) -> None:
     await saver._backend.close()
     await saver._backend.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -205,6 +206,20 @@ async def test_a_file_locked_for_too_long_cannot_be_opened(path: Path) -> None:
             await SqliteSaver(path, busy_timeout=0.05).__aenter__()
     finally:
         raw.close()
+
+
+def test_a_mode_switch_waits_for_a_lock_that_passes(path: Path) -> None:
+    """SQLite's busy handler is not asked there, so the wait is ours."""
+    blocker = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    blocker.execute("CREATE TABLE t (x)")
+    blocker.execute("BEGIN EXCLUSIVE")
+    released = threading.Timer(0.05, blocker.execute, ["ROLLBACK"])
+    released.start()
+    raw = sqlite3.connect(path, isolation_level=None, timeout=0)
+    assert opening._patiently(lambda: raw.execute("PRAGMA journal_mode = WAL").fetchone()[0], 5) == "wal"
+    released.join()
+    blocker.close()
+    raw.close()
 
 
 async def test_a_failed_migration_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -322,6 +322,12 @@ def test_a_checkpoint_of_another_shape_is_damaged_too() -> None:
             back(Serializer(), forged(rows, **changes))
 
 
+def test_a_channel_without_a_version_needs_no_row() -> None:
+    row = forged(Encoder(Serializer()).encode(unit({"a": [1]})), channel_versions={}).checkpoint
+    assert row is not None
+    assert blobs_of(row) == []
+
+
 def test_a_broken_lineage_is_damaged() -> None:
     stored, _ = grown(Serializer(), [["a"], ["b"], ["c"]])
     first, second, third = stored

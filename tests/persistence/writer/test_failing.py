@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from persistence.contracts.backend import DeleteThread, Request, Rows
+from persistence.contracts.checkpoint import ERROR, TaskWrites
 from persistence.memory import InMemorySaver
 from persistence.writer.failing import Losses, delay, halves
 from persistence.writer.limits import Limits
@@ -61,6 +62,18 @@ def test_a_checkpoint_stored_after_all_is_a_parent_again() -> None:
     losses.forget(DeleteThread("t"))
     losses.forget(encode(unit("t", writes_to="1")))
     assert losses.barring(encode(unit("t", "3", parent="2")), 99) is None
+
+
+def test_one_unit_may_write_to_several_checkpoints() -> None:
+    several = unit("t", writes_to="1")
+    several.writes += [
+        TaskWrites("1", "task", "", [("a", 1), ("b", 2)]),
+        TaskWrites("2", "task", "", [(ERROR, "x"), ("a", 1)]),
+    ]
+    losses = lost(encode(several))
+    assert len(losses) == 2
+    assert losses.barring(encode(unit("t", "3", parent="1")), 1)
+    assert losses.barring(encode(unit("t", "3", parent="2")), 1)
 
 
 def test_memory_of_losses_is_bounded() -> None:

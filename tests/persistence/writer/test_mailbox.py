@@ -172,6 +172,18 @@ async def test_closing_turns_senders_away_and_keeps_what_was_accepted() -> None:
     assert not await box.wait()
 
 
+async def test_cancelled_and_turned_away_at_once() -> None:
+    box = mailbox(channel_items=1)
+    box.put_nowait(request("held"))
+    with anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as nursery:
+            nursery.start_soon(box.put, request("waiting"))
+            await anyio.wait_all_tasks_blocked()
+            scope.cancel()
+            box.close()
+    assert (names(box.take()), len(box), box.bytes, box.waiting) == (["held"], 0, 0, 0)
+
+
 async def test_a_sender_given_room_just_before_the_close_still_gets_in() -> None:
     box = mailbox(channel_items=1)
     box.put_nowait(request("first"))
