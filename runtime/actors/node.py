@@ -13,6 +13,7 @@ from runtime.actors.cancelling import cancelled_class, is_self_inflicted
 from runtime.actors.mailbox import Mailbox
 from runtime.actors.outcomes import COMPLETED, Escalated, Failed, Outcome, Paused
 from runtime.actors.timing import timed
+from runtime.channels import MISSING
 from runtime.context.scope import RunView, Scope
 from runtime.engine.projecting import node_input
 from runtime.engine.writing import branch_writes, fresh_values, input_writes, result_writes
@@ -95,12 +96,14 @@ class NodeActor:
                 result = await timed(timeout, node, scope, node.call(context, scope, value))
             else:
                 result = await node.call(context, scope, value)
-            return await self.write_out(context, scope, task, result)
+            return await self.write_out(context, scope, task, result, value)
         return await self._route(context, scope, task, writes)
 
-    async def write_out(self, context: Context, scope: Scope, task: Task, result: Any) -> list[tuple[str, Any]]:
+    async def write_out(
+        self, context: Context, scope: Scope, task: Task, result: Any, received: Any = MISSING
+    ) -> list[tuple[str, Any]]:
         """Return the writes of a result: state, edges and what the routers answer. Raises what routers raise."""
-        writes = result_writes(self.stage.cells.plan, self.node, result)
+        writes = result_writes(self.stage.cells.plan, self.node, result, received)
         if not self.node.branches:
             return writes
         shown = result if isinstance(result, dict) and not self.stage.cells.plan.bare else {}

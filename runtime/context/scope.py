@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from runtime.context.runtime import ExecutionInfo, RunControl, Runtime
 from runtime.errors import GraphInterrupt
+from runtime.schema.answering import accepted, described
 from runtime.types.asking import ASKER
 from runtime.types.ids import interrupt_id
 from runtime.types.interrupts import Interrupt
@@ -25,6 +26,8 @@ class RunView(Protocol):
     store: Any
     control: RunControl | None
     previous: Any
+    loose_answers: list[Any]
+    """An answer given while nothing waited: the next question gets it."""
 
     def write_custom(self, task: Task, item: Any) -> None:
         """Put an item on the ``custom`` stream."""
@@ -67,9 +70,17 @@ class Scope:
         index = self.calls
         self.calls += 1
         answers = self.task.answers
+        if index == len(answers) and self.run.loose_answers:
+            answers.append(self.run.loose_answers.pop())
         if index < len(answers):
-            return answers[index]
-        question = Interrupt(value=value, id=interrupt_id(self.task.ns, index), response_schema=response_schema)
+            try:
+                return accepted(response_schema, answers[index])
+            except Exception:
+                del answers[index:]
+                raise
+        question = Interrupt(
+            value=value, id=interrupt_id(self.task.ns, index), response_schema=described(response_schema)
+        )
         self.asked.append(question)
         raise GraphInterrupt((question,))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from runtime.channels.reducers import replacement
 from runtime.errors import InvalidUpdateError
 from runtime.types.constants import RESERVED
 
@@ -22,8 +23,8 @@ def apply(cells: Cells, tasks: Sequence[Task]) -> None:
     Raises what a channel raises (InvalidUpdateError, a reducer's own error); the cells are as before then.
     """
     ordered = tasks if len(tasks) < 2 else sorted(tasks, key=lambda task: task.order)  # noqa: PLR2004 - nothing to sort
-    marks = {task.name: task.triggers for task in ordered if task.triggers}
-    fold(cells, (task.writes or () for task in ordered), marks, bump=bool(marks))
+    ran = {task.name: task.triggers for task in ordered}
+    fold(cells, (task.writes or () for task in ordered), ran, bump=bool(ran))
 
 
 def fold(cells: Cells, writes: Iterable[Writes], ran: dict[str, tuple[str, ...]], *, bump: bool) -> None:
@@ -68,7 +69,7 @@ def fold(cells: Cells, writes: Iterable[Writes], ran: dict[str, tuple[str, ...]]
                     cells.touch(key, channel, version)
                     if channel.is_available():
                         updated.add(key)
-    cells.updated = updated
+    cells.updated = updated if bump or cells.updated is None else cells.updated | updated
 
 
 def check(cells: Cells, finished: Sequence[Task], task: Task) -> None:
@@ -82,11 +83,12 @@ def check(cells: Cells, finished: Sequence[Task], task: Task) -> None:
         channel = cells.channels.get(key)
         if channel is None:
             continue
-        if channel.folds:
-            channel.check(values)
-            continue
         others = [value for other in finished for name, value in other.writes or () if name == key]
-        channel.check([*others, *values])
+        if channel.folds:
+            replacement(key, [*others, *values])
+            channel.check(values)
+        else:
+            channel.check([*others, *values])
 
 
 def _grouped(writes: Iterable[Writes]) -> dict[str, list[Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from runtime.channels import MISSING
@@ -9,9 +10,11 @@ from runtime.schema.coerce import view
 from runtime.types.constants import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
+    from runtime.channels import BaseChannel
     from runtime.engine.cells import Cells
+    from runtime.engine.plan import Plan
     from runtime.engine.tasks import Task
     from runtime.schema.introspect import Schema
 
@@ -41,8 +44,11 @@ def read(cells: Cells, schema: Schema, moment: Any) -> Any:
 
 def values_of(cells: Cells, keys: Iterable[str]) -> Any:
     """Return the available values of the keys as a new dict (the bare value if the state has no keys)."""
-    channels = cells.channels
-    if cells.plan.bare:
+    return _shown(cells.plan, cells.channels, keys)
+
+
+def _shown(plan: Plan, channels: Mapping[str, BaseChannel[Any, Any]], keys: Iterable[str]) -> Any:
+    if plan.bare:
         value = channels[ROOT].peek()
         return None if value is MISSING else view(value)
     values = {}
@@ -53,6 +59,26 @@ def values_of(cells: Cells, keys: Iterable[str]) -> Any:
             if value is not MISSING:
                 values[key] = view(value)
     return values
+
+
+def values_with(cells: Cells, keys: Iterable[str], tasks: Iterable[Task]) -> Any:
+    """Return the values as they would be with these tasks' writes, without folding them into the cells.
+
+    What cannot be folded is left out: this is for showing a run that stops here.
+    """
+    written: dict[str, list[Any]] = {}
+    for task in sorted(tasks, key=lambda task: task.order):
+        for key, value in task.writes or ():
+            written.setdefault(key, []).append(value)
+    if not written:
+        return values_of(cells, keys)
+    channels = dict(cells.channels)
+    for key in written.keys() & cells.plan.state.keys():
+        copied = channels[key].copy()
+        with suppress(Exception):
+            copied.update(written[key])
+            channels[key] = copied
+    return _shown(cells.plan, channels, keys)
 
 
 def updates_of_task(cells: Cells, task: Task, keys: Iterable[str] | None = None) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.channels import MISSING
 from runtime.errors import ErrorCode, InvalidUpdateError, ParentCommand, UnknownNodeError, create_error_message
+from runtime.schema.coerce import view
 from runtime.schema.introspect import updates_of
 from runtime.types.command import Command, Send
 from runtime.types.constants import END, ROOT, START, TASKS, branch_to
@@ -19,23 +20,23 @@ if TYPE_CHECKING:
 Write = tuple[str, Any]
 
 
-def result_writes(plan: Plan, node: NodePlan, result: Any) -> list[Write]:
+def result_writes(plan: Plan, node: NodePlan, result: Any, received: Any = MISSING) -> list[Write]:
     """Return the writes that a node's return value stands for, its plain edges included; routers come after.
 
     Raises InvalidUpdateError naming the node; ParentCommand when the result addresses the parent graph.
     """
     if type(result) is dict and not plan.bare and not plan.validators:
         state = plan.state
-        writes = [(key, value) for key, value in result.items() if key in state]
+        writes = [(key, view(value)) for key, value in result.items() if key in state]
     elif result is None:
         writes = []
     else:
-        writes = _mapped(plan, node.name, result)
+        writes = _mapped(plan, node.name, result, received)
     writes.extend(node.edge_writes)
     return writes
 
 
-def _mapped(plan: Plan, node: str, result: Any) -> list[Write]:
+def _mapped(plan: Plan, node: str, result: Any, received: Any) -> list[Write]:
     if isinstance(result, Command):
         return command_writes(plan, node, result)
     if (
@@ -49,7 +50,7 @@ def _mapped(plan: Plan, node: str, result: Any) -> list[Write]:
                 command_writes(plan, node, item) if isinstance(item, Command) else update_writes(plan, node, item)
             )
         return writes
-    return update_writes(plan, node, result)
+    return update_writes(plan, node, result, received)
 
 
 def command_writes(plan: Plan, node: str, command: Command[Any]) -> list[Write]:
@@ -63,16 +64,19 @@ def command_writes(plan: Plan, node: str, command: Command[Any]) -> list[Write]:
     return writes
 
 
-def update_writes(plan: Plan, node: str, update: Any) -> list[Write]:
-    """Return the state writes that an update stands for; keys that the graph does not have are dropped."""
+def update_writes(plan: Plan, node: str, update: Any, received: Any = MISSING) -> list[Write]:
+    """Return the state writes that an update stands for; keys that the graph does not have are dropped.
+
+    ``received`` is what the node was given: an instance that it changed in place and returned writes all its fields.
+    """
     if update is None:
         return []
     if plan.bare:
-        return [(ROOT, _validated(plan, node, ROOT, update))]
+        return [(ROOT, _validated(plan, node, ROOT, view(update)))]
     if isinstance(update, Mapping):
         pairs: Iterable[Write] = update.items()
     else:
-        known = updates_of(update)
+        known = updates_of(update, received)
         if known is None and isinstance(update, (list, tuple)) and all(_is_pair(item) for item in update):
             known = list(update)
         if known is None:
@@ -84,7 +88,7 @@ def update_writes(plan: Plan, node: str, update: Any) -> list[Write]:
                 )
             )
         pairs = known
-    return [(key, _validated(plan, node, key, value)) for key, value in pairs if key in plan.state]
+    return [(key, _validated(plan, node, key, view(value))) for key, value in pairs if key in plan.state]
 
 
 def _is_pair(item: Any) -> bool:
@@ -181,4 +185,4 @@ def input_writes(plan: Plan, given: Any) -> list[Write]:
     if known is None:
         msg = f"Expected dict, got {given!r} as the input of graph {plan.name!r} with keys {sorted(plan.input_keys)}."
         raise InvalidUpdateError(msg)
-    return [(key, _validated(plan, START, key, value)) for key, value in known if key in plan.input_keys]
+    return [(key, _validated(plan, START, key, view(value))) for key, value in known if key in plan.input_keys]

@@ -81,7 +81,7 @@ class StateGraph(Generic[StateT]):
         self._join_order: list[tuple[tuple[str, ...], str]] = []
         self._defaults: dict[str, Any] = {}
         for schema in (self.input_schema, self.output_schema):
-            if introspect(schema).managed:
+            if schema is not state_schema and introspect(schema).managed:
                 msg = f"Managed values cannot be part of an input or output schema: {sorted(introspect(schema).managed)}."
                 raise GraphDefinitionError(msg)
         merge_channels(map(introspect, (state_schema, self.input_schema, self.output_schema)))

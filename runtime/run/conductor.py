@@ -6,6 +6,7 @@ Nothing is handed out before the checkpoint that covers it is durable.
 
 from __future__ import annotations
 
+import logging
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from runtime.actors.outcomes import Cancelled, Completed, Escalated, Failed, Pau
 from runtime.actors.supervisor import Supervisor
 from runtime.engine.applying import apply, check
 from runtime.engine.cells import Cells
-from runtime.engine.projecting import values_of
+from runtime.engine.projecting import values_of, values_with
 from runtime.engine.resuming import waiting
 from runtime.engine.scheduling import due
 from runtime.engine.tasks import Moment
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from runtime.actors.outcomes import Outcome
     from runtime.engine.tasks import Task
     from runtime.run.program import Call, Program
+
+LOG = logging.getLogger("actorgraph")
 
 IDS = CheckpointIds()
 """Shared by the process, so that ids are ordered across its runs."""
@@ -66,7 +69,13 @@ class Conductor:
         """Tasks of the first superstep of a resumed run, matched with what was stored of them."""
         self.breakpoint_count = -1
         """Version count at the last resume: a breakpoint fires only if something changed since."""
-        self._unfinished: list[Task] = []
+        self.finished: list[Task] = []
+        """Tasks of the current superstep that finished."""
+        self.loose_answers: list[Any] = []
+        """An answer given while nothing waited: the next question gets it."""
+        self._failures: list[tuple[Task, Failed]] = []
+        self._command: tuple[Task, Any] | None = None
+        self._width = 0
 
     # ---- the run -----------------------------------------------------------------------------------------------
 
@@ -105,6 +114,22 @@ class Conductor:
                 error.add_note(f"Saving the run failed as well: {failure!r}")
             raise error
         await self._close()
+        self._tell_of_waiting_joins()
+
+    def _tell_of_waiting_joins(self) -> None:
+        """Say which joins a finished run left half filled: the nodes behind them never ran."""
+        if self.interrupts:
+            return
+        for key, channel in self.cells.channels.items():
+            missing = getattr(channel, "names", frozenset()) - getattr(channel, "seen", frozenset())
+            if missing and key.startswith("join:"):
+                LOG.warning(
+                    "Run of graph %r on thread %r ended while node %r still waits for %s to run (join edge).",
+                    self.plan.name,
+                    self.config.thread_id,
+                    key.rpartition(":")[2],
+                    ", ".join(map(repr, sorted(missing))),
+                )
 
     async def _close(self) -> None:
         """Make everything durable; a cancel during it is delivered afterwards."""
@@ -165,13 +190,13 @@ class Conductor:
 
     async def _superstep(self, supervisor: Supervisor, tasks: list[Task]) -> bool:
         """Perform, fold, record. Return whether the run goes on."""
-        self._finished: list[Task] = []
-        self._failures: list[tuple[Task, Failed]] = []
-        self._command: tuple[Task, Any] | None = None
+        self.finished = []
+        self._failures = []
+        self._command = None
         work = []
         for task in tasks:
             if task.finished:
-                self._finished.append(task)
+                self.finished.append(task)
                 if self.hub is not None:
                     await self.hub.task_finished(self, task, cached=True)
             elif task.interrupts and task.error is None and self._held_back(task):
@@ -221,7 +246,7 @@ class Conductor:
             if self.journal is not None:
                 if self._width > 1:
                     try:
-                        check(self.cells, self._finished, task)
+                        check(self.cells, self.finished, task)
                     except Exception as error:  # noqa: BLE001 - the node's writes are at fault
                         task.writes = None
                         await self._failed(task, Failed(error))
@@ -229,7 +254,7 @@ class Conductor:
                 self.journal.hold(self.checkpoint_id, task.id, task.path_text, task.stored_writes())
                 if left:
                     await self.journal.flush()
-            self._finished.append(task)
+            self.finished.append(task)
             if self.hub is not None:
                 await self.hub.task_finished(self, task)
         elif isinstance(outcome, Paused):
@@ -257,7 +282,10 @@ class Conductor:
 
     async def _record_error(self, task: Task, text: str) -> None:
         if self.journal is not None:
-            self.journal.hold(self.checkpoint_id, task.id, task.path_text, [(ERROR, text)])
+            writes: list[tuple[str, Any]] = [(ERROR, text)]
+            if task.answers or task.interrupts:
+                writes.append((RESUME, list(task.answers)))
+            self.journal.hold(self.checkpoint_id, task.id, task.path_text, writes)
             await self.journal.flush()
 
     def _failure(self) -> BaseException:
@@ -316,8 +344,8 @@ class Conductor:
     def output(self) -> Any:
         """Return what the run returns: the output keys, and the pending questions."""
         keys = self.call.output_keys or self.plan.output_keys
-        values = values_of(self.cells, keys)
         if not self.interrupts:
-            return values
+            return values_of(self.cells, keys)
+        values = values_with(self.cells, keys, self.finished)
         pending = {INTERRUPT: list(self.interrupts)}
         return {**values, **pending} if isinstance(values, dict) else pending

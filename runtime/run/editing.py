@@ -44,6 +44,7 @@ class Editor:
         self.ns = config.checkpoint_ns
         self.thread_id = config.thread_id or ""
         self.cells = Cells(program.plan, salt)
+        self.loose_answers: list[Any] = []
         self.journal = Journal(program.saver, self.thread_id, self.ns, "sync", config.stored, {})
         self.parent: str | None = None
         """The checkpoint that the next update builds on."""

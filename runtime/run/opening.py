@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from runtime.engine.applying import fold
-from runtime.engine.resuming import answer, match, null_writes
+from runtime.engine.resuming import answer, is_id_map, match, null_writes
 from runtime.engine.scheduling import due
 from runtime.engine.tasks import Moment, Task
 from runtime.engine.writing import command_writes, input_writes
@@ -130,7 +130,9 @@ class Opening:
             match(tasks, pending)
             if isinstance(given, Command) and given.resume is not None:
                 answered = answer(tasks, given.resume)
-                run.answering = True
+                run.answering = bool(answered)
+                if not answered and not is_id_map(given.resume):
+                    run.loose_answers.append(given.resume)
         superseded = addressed and await self._superseded()
         if addressed and tasks and (superseded or (replaying and not self._is_fresh_fork())):
             tasks = await self._fork(tasks)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import anyio
 
-from runtime.engine.projecting import updates_of_task, values_of, writes_view
+from runtime.engine.projecting import updates_of_task, values_of, values_with, writes_view
 from runtime.errors import UnknownStreamModeError
 from runtime.types.constants import INTERRUPT, START
 from runtime.types.streams import STREAM_MODES
@@ -207,7 +207,7 @@ class Hub:
         """Report that the run stops for answers, or at a breakpoint (no questions)."""
         await self._emit(run, "updates", {INTERRUPT: tuple(questions)})
         if questions and "values" in self.modes:
-            values = values_of(run.cells, run.call.output_keys or run.plan.state)
+            values = values_with(run.cells, run.call.output_keys or run.plan.state, run.finished)
             shown = {**values, INTERRUPT: tuple(questions)} if isinstance(values, dict) else {INTERRUPT: tuple(questions)}
             await self._emit(run, "values", shown)
 

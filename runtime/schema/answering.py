@@ -1,0 +1,49 @@
+"""Answers to questions that say what they expect: the schema shown to the client, and the check of what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from runtime.schema.hints import is_schema, kind_of
+
+_MARK = "This answer does not fit the question's response_schema; the question still waits."
+
+
+def described(schema: Any) -> Any:
+    """Return what clients see of a response schema: JSON schema, or None where none can be made."""
+    if schema is None or isinstance(schema, Mapping):
+        return schema
+    if _is_pydantic(schema):
+        return schema.model_json_schema()
+    try:
+        return msgspec.json.schema(schema)
+    except (TypeError, NameError):
+        return None
+
+
+def accepted(schema: Any, answer: Any) -> Any:
+    """Return the answer as the schema's type. A JSON schema is only for the client, so it accepts everything.
+
+    Raises the validating library's own error, marked (see ``is_invalid_resume``).
+    """
+    if schema is None or isinstance(schema, Mapping) or not (_is_pydantic(schema) or is_schema(schema)):
+        return answer
+    try:
+        if _is_pydantic(schema):
+            return schema.model_validate(answer)
+        return msgspec.convert(answer, schema, strict=False)
+    except Exception as error:
+        error.add_note(_MARK)
+        raise
+
+
+def is_invalid_resume(error: BaseException) -> bool:
+    """Tell whether a run failed because the answer it was resumed with does not fit its question."""
+    return _MARK in getattr(error, "__notes__", ())
+
+
+def _is_pydantic(schema: Any) -> bool:
+    return isinstance(schema, type) and kind_of(schema) == "pydantic"
