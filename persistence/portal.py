@@ -6,6 +6,7 @@ blocking API also works beside a running loop: from worker threads, or from a no
 
 from __future__ import annotations
 
+import atexit
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
@@ -39,7 +40,16 @@ def home() -> tuple[EventLoopToken, int]:
             _Portal.keeper = start_blocking_portal("asyncio", name="actorgraph portal")
             _Portal.portal = _Portal.keeper.__enter__()
             _Portal.token, _Portal.thread = _Portal.portal.call(_where)
+            atexit.register(_close)
         return _Portal.token, _Portal.thread
+
+
+def _close() -> None:
+    """End the event loop; what is still open on it is cancelled, and so closed.
+
+    Not left to garbage collection: by then the interpreter has frozen the thread, and waiting for it would never end.
+    """
+    _Portal.keeper.__exit__(SystemExit, SystemExit(), None)
 
 
 async def _where() -> tuple[EventLoopToken, int]:
@@ -66,7 +76,7 @@ def call(
     if at is None:
         at, thread = home()
     if thread == threading.get_ident():
-        msg = f"Waiting here would deadlock: this thread runs the event loop that has to do the work. Await {instead}()."
+        msg = f"Waiting here would deadlock: this thread runs the event loop that is to do the work. Await {instead}()."
         raise SaverLoopError(msg)
     scopes: list[anyio.CancelScope] = []
     results: list[T] = []

@@ -1,0 +1,48 @@
+"""The blocking door, from a program's first call to its end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import anyio
+import pytest
+
+from persistence.sqlite import SqliteSaver
+
+ROOT: Final = Path(__file__).parents[2]
+
+PUT: Final = """
+from persistence.sqlite import SqliteSaver
+
+saver = SqliteSaver("threads.db")
+saver.__enter__()
+checkpoint = {"v": 4, "id": "1ef00000-0000-6000-8000-000000000000", "ts": "2024-01-01T00:00:00+00:00",
+              "channel_values": {}, "channel_versions": {}, "versions_seen": {}, "updated_channels": None}
+saver.put({"configurable": {"thread_id": "1"}}, checkpoint, {}, {})
+"""
+
+
+def program(code: str, directory: Path) -> int:
+    """Run a program to its end."""
+    ours = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run([sys.executable, "-c", code], cwd=directory, env=ours, check=False, timeout=15)  # noqa: S603
+    return ended.returncode
+
+
+@pytest.mark.slow
+def test_a_program_that_used_the_blocking_door_ends(tmp_path: Path) -> None:
+    """The portal's thread must not outlive it, nor be waited for in vain."""
+    code = "from persistence.memory import InMemorySaver; InMemorySaver().get({'configurable': {'thread_id': '1'}})"
+    assert program(code, tmp_path) == 0
+
+
+@pytest.mark.slow
+async def test_a_program_that_forgets_to_close_its_saver_ends_and_keeps_what_it_saved(tmp_path: Path) -> None:
+    """Leaving the interpreter closes what is open on the portal."""
+    assert await anyio.to_thread.run_sync(program, PUT, tmp_path) == 0
+    async with SqliteSaver(tmp_path / "threads.db") as saver:
+        assert await saver.aget_tuple({"configurable": {"thread_id": "1"}}) is not None
