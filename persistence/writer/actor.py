@@ -7,7 +7,7 @@ busy one commits many in one transaction, and there is no ticker to tune.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import anyio
 
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from persistence.writer.receipts import Receipt
+
+
+OF_ONE_THREAD: Final = (Rows, DeleteThread)
+"""Requests that touch no other thread than the one they name."""
 
 
 class PersistenceActor:
@@ -106,7 +110,7 @@ class PersistenceActor:
     def _accepted(self, receipt: Receipt) -> Receipt:
         request = receipt.request
         self._newest = receipt
-        if isinstance(request, Rows | DeleteThread):
+        if isinstance(request, OF_ONE_THREAD):
             self._latest[request.thread_id] = receipt
         else:
             self._newest_wide = receipt
@@ -195,7 +199,7 @@ class PersistenceActor:
 
     def _retire(self, receipt: Receipt) -> None:
         request = receipt.request
-        if isinstance(request, Rows | DeleteThread) and self._latest.get(request.thread_id) is receipt:
+        if isinstance(request, OF_ONE_THREAD) and self._latest.get(request.thread_id) is receipt:
             del self._latest[request.thread_id]
         if self._newest is receipt:
             self._newest = None

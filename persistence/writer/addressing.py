@@ -56,6 +56,8 @@ def name(value: object, what: str) -> str:
     if not isinstance(value, str):
         message = f"{what} must be a string, not {type(value).__name__}: {value!r:.80}"
         raise TypeError(message)
+    if value.isprintable():  # true of nearly every name; NUL and lone surrogates are not printable
+        return value
     if "\0" in value or not (value.isascii() or _encodes(value)):
         message = f"{what} {value!r:.80} holds a NUL or a lone surrogate; remove it, databases cannot key on it."
         raise ValueError(message)

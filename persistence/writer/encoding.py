@@ -31,18 +31,23 @@ ROWS, LINEAGE = "rows", "lineage"
 ROW_OVERHEAD = 200
 """Bytes a row takes beside its payload: tuple, ids, object headers."""
 
+KNOWN_NAMES = 4096
+"""Names remembered as good before the memory starts anew."""
+
 Typed = tuple[str, bytes]
 
 
 class Encoder:
     """Encodes units with one serializer."""
 
-    __slots__ = ("_seals", "_serializer")
+    __slots__ = ("_names", "_seals", "_serializer")
 
     def __init__(self, serializer: Serializer) -> None:
         """Encode with this serializer."""
         self._serializer = serializer
         self._seals = serializer.encrypts
+        self._names: set[str] = set()
+        """Names found good: the same threads, channels and paths come again and again."""
 
     def encode(self, unit: Unit) -> Rows:
         """Turn a unit into rows.
@@ -51,24 +56,31 @@ class Encoder:
             SerializationError: A value cannot be stored; names channel, and task for writes.
             TypeError, ValueError: An id or channel name cannot be a key.
         """
-        name(unit.thread_id, "thread_id")
-        name(unit.checkpoint_ns, "checkpoint_ns")
+        self._check_name(unit.thread_id, "thread_id")
+        self._check_name(unit.checkpoint_ns, "checkpoint_ns")
         # One value is often a task's write and a channel's new value: dump it once. The unit keeps it alive, so its
         # id() stays its own for the length of this call. Sealed bytes differ by place and are not shared.
         seen: dict[int, Typed] = {}
         writes: list[WriteRow] = []
         upserts: list[WriteRow] = []
+        blobs: list[BlobRow] = []
+        row: CheckpointRow | None = None
         size = 0
         for task in unit.writes:
             size += self._encode_writes(unit, task, writes, upserts, seen)
-        row: CheckpointRow | None = None
-        blobs: list[BlobRow] = []
         if unit.checkpoint is not None:
             inline, rows = self._split(unit.checkpoint["channel_values"], unit.lineage)
-            size += self._encode_changed(unit, unit.checkpoint, inline, blobs, seen)
+            size += self._encode_changed(unit, unit.checkpoint, inline, rows, blobs, seen)
             row = _checkpoint_row(unit, unit.checkpoint, inline, rows)
             size += ROW_OVERHEAD + len(row[5]) + len(row[6])
         return Rows(unit.thread_id, unit.checkpoint_ns, row, blobs, writes, upserts, size)
+
+    def _check_name(self, value: str, what: str) -> None:
+        if value not in self._names:
+            name(value, what)
+            if len(self._names) >= KNOWN_NAMES:
+                self._names.clear()
+            self._names.add(value)
 
     def _split(
         self, values: Mapping[str, Any], lineage: Mapping[str, tuple[Mark, ...]]
@@ -89,29 +101,34 @@ class Encoder:
                 rows.append(channel)
         return inline, rows
 
-    def _encode_changed(
+    def _encode_changed(  # noqa: PLR0913, PLR0917 - the parts of one unit
         self,
         unit: Unit,
         checkpoint: Checkpoint,
         inline: Mapping[str, Any],
+        rows: list[str],
         blobs: list[BlobRow],
         seen: dict[int, Typed],
     ) -> int:
         """Append a row for each changed value that is not inlined; return their size."""
         thread_id, ns, versions = unit.thread_id, unit.checkpoint_ns, checkpoint["channel_versions"]
+        values = checkpoint["channel_values"]
         size = 0
         for channel, value in unit.changed.items():
             if channel in inline:
                 continue
-            name(channel, "channel name")
+            if channel not in self._names:
+                self._check_name(channel, "channel name")
             if channel not in versions:
                 message = f"Channel {channel!r} changed but has no version in the checkpoint's channel_versions."
                 raise ValueError(message)
+            if channel not in values:  # the caller left it out; it is stored, so it must be found
+                rows.append(channel)
             version = str(versions[channel])
             if type(value) is Addition:
                 kind, data = self._encode_addition(thread_id, ns, channel, version, value)
             else:
-                kind, data = self._dump(value, seen, channel)
+                kind, data = seen.get(id(value)) or self._dump(value, seen, channel)
                 if self._seals:
                     kind, data = self._serializer.seal((kind, data), place(thread_id, ns, channel, version))
             blobs.append((thread_id, ns, channel, version, kind, data))
@@ -134,11 +151,14 @@ class Encoder:
         checkpoint_id, task_id, task_path = task.checkpoint_id, task.task_id, task.task_path
         name(checkpoint_id, "checkpoint_id")
         name(task_id, "task_id")
-        name(task_path, "task_path")
+        names = self._names
+        if task_path not in names:
+            self._check_name(task_path, "task_path")
         size = 0
         for position, (channel, value) in enumerate(task.writes):
-            name(channel, "channel name")
-            kind, data = self._dump(value, seen, channel, task_id)
+            if channel not in names:
+                self._check_name(channel, "channel name")
+            kind, data = seen.get(id(value)) or self._dump(value, seen, channel, task_id)
             if self._seals:
                 where = place(thread_id, ns, checkpoint_id, task_id, channel)
                 kind, data = self._serializer.seal((kind, data), where)
@@ -151,15 +171,12 @@ class Encoder:
         return size
 
     def _dump(self, value: Any, seen: dict[int, Typed], channel: str, task_id: str | None = None) -> Typed:
-        key = id(value)
-        typed = seen.get(key)
-        if typed is None:
-            try:
-                typed = seen[key] = self._serializer.dumps_typed(value)
-            except SerializationError as error:
-                by = "" if task_id is None else f", written by task {task_id},"
-                message = f"The value of channel {channel!r}{by} cannot be stored: {error}"
-                raise SerializationError(message) from error
+        try:
+            typed = seen[id(value)] = self._serializer.dumps_typed(value)
+        except SerializationError as error:
+            by = "" if task_id is None else f", written by task {task_id},"
+            message = f"The value of channel {channel!r}{by} cannot be stored: {error}"
+            raise SerializationError(message) from error
         return typed
 
 

@@ -55,13 +55,14 @@ class Mailbox:
             anyio.WouldBlock: There is no room, or others wait for it.
             PersistenceClosedError: The mailbox is closed.
         """
-        self._check_open()
+        if self.closed:
+            message = "The saver is closed: nothing more is accepted. Open it again with 'async with saver'."
+            raise PersistenceClosedError(message)
         if self._waiting or not self._has_room(request.size):
             raise anyio.WouldBlock
         receipt = Receipt(request)
         self._append(receipt)
-        if self._wake is not None:
-            self._wake.set()
+        self._notify()
         return receipt
 
     async def put(self, request: Request) -> Receipt:
@@ -91,7 +92,6 @@ class Mailbox:
                 return False
             self._wake = anyio.Event()
             await self._wake.wait()
-            self._wake = None
         return True
 
     def take(self) -> list[Receipt]:
@@ -129,11 +129,6 @@ class Mailbox:
         self.bytes = 0
         return dropped
 
-    def _check_open(self) -> None:
-        if self.closed:
-            message = "The saver is closed: nothing more is accepted. Open it again with 'async with saver'."
-            raise PersistenceClosedError(message)
-
     def _has_room(self, size: int) -> bool:
         held = len(self._queue)
         return not held or (held < self._limits.channel_items and self.bytes + size <= self._limits.channel_bytes)
@@ -168,3 +163,4 @@ class Mailbox:
     def _notify(self) -> None:
         if self._wake is not None:
             self._wake.set()
+            self._wake = None

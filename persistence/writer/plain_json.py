@@ -64,5 +64,5 @@ def _is_json(value: Any) -> bool:
     if kind is list:
         return all(map(_is_json, value))
     if kind is dict:
-        return all(type(key) is str and _is_json(item) for key, item in value.items())
+        return not value or all(type(key) is str and _is_json(item) for key, item in value.items())
     return False
