@@ -7,6 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
+from runtime.errors import GraphDrained
+from runtime.runtime import RunControl
 from tests.stories.graphs import CONFIG, chain, fan
 
 pytestmark = pytest.mark.anyio
@@ -87,7 +89,10 @@ async def test_break_alone_ends_the_nodes_promptly(saver: Any) -> None:
         gc.collect()
         while len(story.ended) < 2:
             await anyio.sleep(0.001)
-        await graph.ainvoke(None, CONFIG, interrupt_before=["slow"])  # waits for the run that ends
+        drained = RunControl()
+        drained.request_drain()
+        with pytest.raises(GraphDrained):  # waits for the run that ends, then goes no further
+            await graph.ainvoke(None, CONFIG, control=drained)
     await story.check(graph)
 
 
