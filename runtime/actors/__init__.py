@@ -1,0 +1,1 @@
+"""Where user code runs: mailboxes, node actors, and the supervisor that gives them workers."""

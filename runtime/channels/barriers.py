@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
+from typing_extensions import override
+
 from runtime.channels.base import MISSING, BaseChannel
 from runtime.errors import InvalidUpdateError
 
@@ -19,12 +21,15 @@ class NamedBarrierValue(BaseChannel[None, str]):
         self.names = frozenset(names)
         self.seen: frozenset[str] = frozenset()
 
+    @override
     def fresh(self) -> Self:
         return type(self)(self.typ, self.names, self.key)
 
+    @override
     def peek(self) -> Any:
         return None if self.seen == self.names else MISSING
 
+    @override
     def update(self, values: Sequence[str]) -> bool:
         self.check(values)
         seen = self.seen.union(values)
@@ -32,21 +37,25 @@ class NamedBarrierValue(BaseChannel[None, str]):
         self.seen = seen
         return changed
 
+    @override
     def check(self, values: Sequence[str]) -> None:
         for name in values:
             if name not in self.names:
                 msg = f"At key '{self.key}': {name!r} is not one of the awaited {sorted(self.names)}."
                 raise InvalidUpdateError(msg)
 
+    @override
     def consume(self) -> bool:
         if self.seen == self.names:
             self.seen = frozenset()
             return True
         return False
 
+    @override
     def checkpoint(self) -> Any:
         return set(self.seen) if self.seen else MISSING
 
+    @override
     def restore(self, stored: Any) -> None:
         self.seen = frozenset(stored)
 
@@ -64,9 +73,11 @@ class NamedBarrierValueAfterFinish(NamedBarrierValue):
         super().__init__(typ, names, key)
         self.finished = False
 
+    @override
     def peek(self) -> Any:
         return None if self.finished and self.seen == self.names else MISSING
 
+    @override
     def consume(self) -> bool:
         if self.finished and self.seen == self.names:
             self.finished = False
@@ -74,15 +85,18 @@ class NamedBarrierValueAfterFinish(NamedBarrierValue):
             return True
         return False
 
+    @override
     def finish(self) -> bool:
         if not self.finished and self.seen == self.names:
             self.finished = True
             return True
         return False
 
+    @override
     def checkpoint(self) -> Any:
         return (set(self.seen), self.finished) if self.seen else MISSING
 
+    @override
     def restore(self, stored: Any) -> None:
         seen, self.finished = stored
         self.seen = frozenset(seen)

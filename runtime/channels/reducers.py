@@ -7,6 +7,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, ClassVar, Final, Self, get_origin
 
+from typing_extensions import override
+
 from runtime.channels.base import MISSING, BaseChannel, Value, detached
 from runtime.errors import ErrorCode, InvalidUpdateError, create_error_message
 from runtime.types.command import Overwrite
@@ -90,21 +92,26 @@ class BinaryOperatorAggregate(BaseChannel[Value, Value]):
         """List and text concatenation only ever adds at the end; message reducers mostly do."""
         return self.operator in _APPENDING or getattr(self.operator, "appends", False)
 
+    @override
     def fresh(self) -> Self:
         return type(self)(self.typ, self.operator, self.key)
 
+    @override
     def peek(self) -> Any:
         return self.value
 
+    @override
     def is_available(self) -> bool:
         return self.value is not MISSING
 
+    @override
     def update(self, values: Sequence[Value]) -> bool:
         if not values:
             return False
         self.value = self._folded(values)
         return True
 
+    @override
     def check(self, values: Sequence[Value]) -> None:
         if values:
             self._folded(values)
@@ -120,9 +127,11 @@ class BinaryOperatorAggregate(BaseChannel[Value, Value]):
             value = fold(value, write)
         return value
 
+    @override
     def restore(self, stored: Any) -> None:
         self.value = stored
 
+    @override
     def copy(self) -> Self:
         channel = self.__class__.__new__(self.__class__)
         channel.typ, channel.key, channel.operator, channel.value = self.typ, self.key, self.operator, self.value
@@ -168,12 +177,15 @@ class DeltaChannel(BaseChannel[Value, Any]):
         self.snapshot_frequency = snapshot_frequency
         self.value = initial_of(self.typ)
 
+    @override
     def fresh(self) -> Self:
         return type(self)(self.reducer, self.typ, self.snapshot_frequency, self.key)
 
+    @override
     def peek(self) -> Any:
         return self.value
 
+    @override
     def update(self, values: Sequence[Any]) -> bool:
         if not values:
             return False
@@ -187,6 +199,7 @@ class DeltaChannel(BaseChannel[Value, Any]):
         first, rest = values[0], list(values[1:])
         return self.reducer(detached(first), rest) if rest else first
 
+    @override
     def restore(self, stored: Any) -> None:
         self.value = stored
 

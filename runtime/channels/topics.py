@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Generic, Self
 
+from typing_extensions import override
+
 from runtime.channels.base import MISSING, BaseChannel, Value
 
 
@@ -31,15 +33,19 @@ class Topic(BaseChannel[Sequence[Value], Value | list[Value]], Generic[Value]):
         """An accumulating topic only adds at the end."""
         return self.accumulate
 
+    @override
     def fresh(self) -> Self:
         return type(self)(self.typ, self.accumulate, self.key)
 
+    @override
     def peek(self) -> Any:
         return self.values or MISSING
 
+    @override
     def get(self) -> Sequence[Value]:
         return list(super().get())
 
+    @override
     def update(self, values: Sequence[Value | list[Value]]) -> bool:
         added = [item for value in values for item in (value if isinstance(value, list) else (value,))]
         if self.accumulate:
@@ -50,9 +56,11 @@ class Topic(BaseChannel[Sequence[Value], Value | list[Value]], Generic[Value]):
         self.values = added
         return changed
 
+    @override
     def check(self, values: Sequence[Value | list[Value]]) -> None:
         return
 
+    @override
     def restore(self, stored: Any) -> None:
         self.values = list(stored)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Generic, Self
 
+from typing_extensions import override
+
 from runtime.channels.base import MISSING, BaseChannel, Value, one_value
 
 
@@ -38,6 +40,7 @@ class LastValue(_Cell[Value]):
 
     __slots__ = ()
 
+    @override
     def update(self, values: Sequence[Value]) -> bool:
         if not values:
             return False
@@ -46,6 +49,7 @@ class LastValue(_Cell[Value]):
         self.value = values[0]
         return True
 
+    @override
     def check(self, values: Sequence[Value]) -> None:
         if values:
             one_value(self, values)
@@ -62,12 +66,15 @@ class LastValueAfterFinish(BaseChannel[Value, Value]):
         self.value: Any = MISSING
         self.finished = False
 
+    @override
     def fresh(self) -> Self:
         return type(self)(self.typ, self.key)
 
+    @override
     def peek(self) -> Any:
         return self.value if self.finished else MISSING
 
+    @override
     def update(self, values: Sequence[Value]) -> bool:
         if not values:
             return False
@@ -75,9 +82,11 @@ class LastValueAfterFinish(BaseChannel[Value, Value]):
         self.value = values[-1]
         return True
 
+    @override
     def check(self, values: Sequence[Value]) -> None:
         return
 
+    @override
     def consume(self) -> bool:
         if self.finished:
             self.finished = False
@@ -85,15 +94,18 @@ class LastValueAfterFinish(BaseChannel[Value, Value]):
             return True
         return False
 
+    @override
     def finish(self) -> bool:
         if not self.finished and self.value is not MISSING:
             self.finished = True
             return True
         return False
 
+    @override
     def checkpoint(self) -> Any:
         return MISSING if self.value is MISSING else (self.value, self.finished)
 
+    @override
     def restore(self, stored: Any) -> None:
         self.value, self.finished = stored
 
@@ -107,6 +119,7 @@ class AnyValue(_Cell[Value]):
     __slots__ = ()
     volatile: ClassVar[bool] = True
 
+    @override
     def update(self, values: Sequence[Value]) -> bool:
         if values:
             self.value = values[-1]
@@ -115,6 +128,7 @@ class AnyValue(_Cell[Value]):
         self.value = MISSING
         return changed
 
+    @override
     def check(self, values: Sequence[Value]) -> None:
         return
 
@@ -129,9 +143,11 @@ class EphemeralValue(_Cell[Value]):
         super().__init__(typ, key)
         self.guard = guard
 
+    @override
     def fresh(self) -> Self:
         return type(self)(self.typ, self.guard, self.key)
 
+    @override
     def update(self, values: Sequence[Value]) -> bool:
         if values:
             if self.guard and len(values) != 1:
@@ -142,6 +158,7 @@ class EphemeralValue(_Cell[Value]):
         self.value = MISSING
         return changed
 
+    @override
     def check(self, values: Sequence[Value]) -> None:
         if values and self.guard:
             one_value(self, values)
@@ -160,9 +177,11 @@ class UntrackedValue(_Cell[Value]):
         super().__init__(typ, key)
         self.guard = guard
 
+    @override
     def fresh(self) -> Self:
         return type(self)(self.typ, self.guard, self.key)
 
+    @override
     def update(self, values: Sequence[Value]) -> bool:
         if not values:
             return False
@@ -171,16 +190,19 @@ class UntrackedValue(_Cell[Value]):
         self.value = values[-1]
         return True
 
+    @override
     def check(self, values: Sequence[Value]) -> None:
         if values and self.guard:
             one_value(self, values)
 
+    @override
     def checkpoint(self) -> Any:
         return MISSING
 
     def restore(self, stored: Any) -> None:
         """Stay empty: what was stored is from before the key became untracked."""
 
+    @override
     def copy(self) -> Self:
         channel = self.fresh()
         channel.value = self.value

@@ -1,0 +1,1 @@
+"""One run, from what is stored to what is handed out."""

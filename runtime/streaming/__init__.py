@@ -1,0 +1,1 @@
+"""What an observer can see of a run."""

@@ -71,7 +71,7 @@ def test_only_so_many_types_are_remembered(monkeypatch: pytest.MonkeyPatch) -> N
     value = Local([1])
     assert type(detached(value)) is Local
     assert detached(value) is not value
-    assert Local not in base._COPIERS  # noqa: SLF001 - what it is about
+    assert Local not in base._COPIERS
 
 
 def test_a_plain_value_is_no_overwrite() -> None:

@@ -191,7 +191,7 @@ def test_channels_with_the_same_operator_are_equal_and_lambdas_count_as_the_same
     add = BinaryOperatorAggregate(list, operator.add)
     assert add == BinaryOperatorAggregate(str, operator.add)
     assert add != BinaryOperatorAggregate(list, operator.or_)
-    assert add == BinaryOperatorAggregate(list, lambda left, right: left + right)  # noqa: FURB118 - a lambda it must be
+    assert add == BinaryOperatorAggregate(list, lambda left, right: left + right)
     assert add != LastValue(list)
     reduce = delta().reducer
     assert DeltaChannel(reduce) == DeltaChannel(reduce, dict, 7)
@@ -200,7 +200,7 @@ def test_channels_with_the_same_operator_are_equal_and_lambdas_count_as_the_same
 
 
 def test_typing_keeps_annotations_with_different_lambdas_apart() -> None:
-    one: Any = Annotated[list, BinaryOperatorAggregate(list, lambda left, right: left + right)]  # noqa: FURB118 - see above
+    one: Any = Annotated[list, BinaryOperatorAggregate(list, lambda left, right: left + right)]
     other: Any = Annotated[list, BinaryOperatorAggregate(list, lambda _, right: right)]
     assert one.__metadata__[0] is not other.__metadata__[0]
 

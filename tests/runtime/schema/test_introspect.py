@@ -391,7 +391,7 @@ def test_a_class_is_taken_apart_once() -> None:
 
 
 def test_bare_types_with_equal_channels_are_kept_apart() -> None:
-    one = Annotated[list, BinaryOperatorAggregate(list, lambda left, right: left + right)]  # noqa: FURB118 - a lambda
+    one = Annotated[list, BinaryOperatorAggregate(list, lambda left, right: left + right)]
     other = Annotated[list, BinaryOperatorAggregate(list, lambda _, right: right)]
     results = []
     for schema in (one, other):

@@ -24,9 +24,9 @@ def dialect(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setitem(sys.modules, "langchain_core", None)
     else:
         pytest.importorskip("langchain_core")
-    module._langchain.cache_clear()  # noqa: SLF001 - whether it is installed is looked up once
+    module._langchain.cache_clear()
     yield request.param
-    module._langchain.cache_clear()  # noqa: SLF001
+    module._langchain.cache_clear()
 
 
 @pytest.fixture

@@ -156,7 +156,7 @@ class Checked(pydantic.BaseModel):
 def test_checks_of_the_whole_model_run_when_it_is_read_and_not_at_the_write() -> None:
     assert written(Checked, "low", 9) == 9
     model = built(Checked, {"low": 1, "high": 2, "word": written(Checked, "word", "hey")})
-    assert (model.word, model._checks) == ("hey!", 1)  # noqa: SLF001 - a private attribute of the model here
+    assert (model.word, model._checks) == ("hey!", 1)
     for again in (True, False):
         with pytest.raises(pydantic.ValidationError, match="low is above high"):
             built(Checked, {"low": 9}, again=again)
@@ -193,7 +193,7 @@ def test_private_attributes_and_post_init() -> None:
         def model_post_init(self, _: Any, /) -> None:
             self._seen.append(len(self.words))
 
-    assert built(State, {"words": ["a", "b"]})._seen == [2]  # noqa: SLF001 - see above
+    assert built(State, {"words": ["a", "b"]})._seen == [2]
 
 
 def test_a_default_that_is_to_be_validated_is() -> None:
