@@ -119,7 +119,7 @@ async def test_pruning_and_copying_keep_incremental_values(saver: Any) -> None:
     await saver.aprune(["t"])
     assert (await graph.aget_state(CONFIG)).values == before
     assert len(await history(graph)) == 1
-    assert len(await history(graph, copy)) == 15
+    assert len(await history(graph, copy)) == 20
     assert (await graph.ainvoke({"turn": 9}, CONFIG))["delta"] == [*before["delta"], 9, 9]
 
 
