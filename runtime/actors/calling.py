@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 from anyio import to_thread
+from anyio.lowlevel import RunVar
 
 from runtime.errors import GraphDefinitionError
 
@@ -17,7 +18,13 @@ if TYPE_CHECKING:
     from runtime.context.scope import Scope
 
 THREADS: Final = 40
-"""Worker threads per event loop for sync nodes; more calls wait their turn. anyio's own default, which most hosts know."""
+"""Worker threads for sync nodes, per event loop and depth of nesting; more calls wait their turn.
+
+anyio's own default, which most hosts know. Each depth has its own, because a sync node that waits for a nested run
+holds its thread meanwhile: with one pool for all, forty of them would wait for each other for ever.
+"""
+
+_LIMITERS: RunVar[dict[int, anyio.CapacityLimiter]] = RunVar("actorgraph_thread_limiters")
 
 _INJECTED: Final = {
     "config": ("RunnableConfig", "dict", "Dict", "Mapping", "CallConfig"),
@@ -67,7 +74,7 @@ class Call:
             function = partial(function, **self.arguments(scope))
         if self.is_async:
             return await Contained(context.run(function, value), context)
-        result = await to_thread.run_sync(partial(context.run, function, value))
+        result = await to_thread.run_sync(partial(context.run, function, value), limiter=_limiter(scope.run.depth))
         if inspect.isawaitable(result):
             return await Contained(result, context)
         return result
@@ -148,6 +155,12 @@ def _wanted(function: Any) -> tuple[str, ...]:
     return tuple(wanted)
 
 
-async def checkpoint() -> None:
-    """Let other tasks run and deliver a pending cancel."""
-    await anyio.lowlevel.checkpoint()
+def _limiter(depth: int) -> anyio.CapacityLimiter:
+    try:
+        limiters = _LIMITERS.get()
+    except LookupError:
+        limiters = {}
+        _LIMITERS.set(limiters)
+    if depth not in limiters:
+        limiters[depth] = anyio.CapacityLimiter(THREADS)
+    return limiters[depth]

@@ -17,8 +17,8 @@ from runtime.channels import MISSING
 from runtime.context.scope import RunView, Scope
 from runtime.engine.projecting import node_input
 from runtime.engine.writing import branch_writes, fresh_values, input_writes, result_writes
-from runtime.errors import GraphInterrupt, NodeCancelledError, ParentCommand
-from runtime.schema.coerce import view
+from runtime.errors import GraphInterrupt, InvalidUpdateError, NodeCancelledError, ParentCommand
+from runtime.schema.coerce import fingerprint, view
 from runtime.types.constants import ROOT, START
 
 if TYPE_CHECKING:
@@ -34,17 +34,30 @@ class Stage(RunView, Protocol):
     """What an actor needs of the run that it plays in."""
 
     cells: Cells
+    debug: bool
+    """Find nodes that change their input in place."""
 
 
 class NodeActor:
     """Runs one node's tasks, one attempt after another, and says how each ended."""
 
-    __slots__ = ("mailbox", "node", "stage")
+    __slots__ = ("_mailbox", "node", "stage")
 
     def __init__(self, node: NodePlan, stage: Stage) -> None:
         self.node = node
         self.stage = stage
-        self.mailbox: Mailbox[Task] = Mailbox()
+        self._mailbox: Mailbox[Task] | None = None
+
+    @property
+    def mailbox(self) -> Mailbox[Task]:
+        """Tasks to run; made at the first message."""
+        if self._mailbox is None:
+            self._mailbox = Mailbox()
+        return self._mailbox
+
+    def close(self) -> list[Task]:
+        """Refuse further messages and return those unread."""
+        return [] if self._mailbox is None else self._mailbox.close()
 
     async def handle(self, task: Task) -> Outcome:
         """Run a task to its outcome. Raises only the event loop's cancellation and non-Exceptions of the node."""
@@ -91,11 +104,18 @@ class NodeActor:
             except Exception as error:
                 error.add_note(f"While building the input of node {task.name!r}")
                 raise
+            before = fingerprint(value) if stage.debug else None
             timeout = task.send.timeout if task.send is not None and task.send.timeout is not None else node.timeout
             if timeout is not None:
                 result = await timed(timeout, node, scope, node.call(context, scope, value))
             else:
                 result = await node.call(context, scope, value)
+            if before is not None and fingerprint(value) != before and result is not value:
+                msg = (
+                    f"Node {task.name!r} changed its input in place. Such a change is not recorded: return it as an "
+                    "update instead."
+                )
+                raise InvalidUpdateError(msg)
             return await self.write_out(context, scope, task, result, value)
         return await self._route(context, scope, task, writes)
 

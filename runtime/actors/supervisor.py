@@ -187,7 +187,7 @@ class Supervisor:
         """Let the workers end; unread mail is answered as cancelled."""
         self._closed = True
         for actor in self._actors.values():
-            for task in actor.mailbox.close():
+            for task in actor.close():
                 self._settle(task, CANCELLED)
         while self._idle:
             self._idle.pop().set()

@@ -26,6 +26,8 @@ class RunView(Protocol):
     store: Any
     control: RunControl | None
     previous: Any
+    depth: int
+    """How many runs this one is nested in, itself included."""
     loose_answers: list[Any]
     """An answer given while nothing waited: the next question gets it."""
 
@@ -149,6 +151,12 @@ class Scope:
         """Restart the idle timeout."""
         if self.beat is not None:
             self.beat(observable=False)
+
+
+def enclosing_depth() -> int:
+    """Return how many runs the caller is nested in."""
+    scope = SCOPE.get(None)
+    return 0 if scope is None else scope.run.depth
 
 
 def current_scope(caller: str) -> Scope:

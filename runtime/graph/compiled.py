@@ -12,7 +12,7 @@ from runtime.errors import ConfigError
 from runtime.graph import state_api
 from runtime.graph.blocking import BlockingDoor
 from runtime.graph.stream import GraphStream
-from runtime.run.conductor import Conductor
+from runtime.run.conductor import Conductor, RunStatistics
 from runtime.run.program import Call, Program
 from runtime.schema.introspect import introspect
 from runtime.schema.reachable import types_in
@@ -81,6 +81,10 @@ class CompiledStateGraph(BlockingDoor):
         merged = merge_configs(program.defaults, config, options)
         copied = Program(**{**{slot: getattr(program, slot) for slot in Program.__slots__}, "defaults": merged})
         return type(self)(self.builder, copied)
+
+    def statistics(self) -> tuple[RunStatistics, ...]:
+        """Return, for each run of this graph at work, where it stands and how full its buffers are."""
+        return tuple(run.statistics() for run in tuple(self.program.active))
 
     # ---- running -----------------------------------------------------------------------------------------------
 

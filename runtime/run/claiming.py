@@ -26,50 +26,60 @@ _GUARD: Final = Lock()
 
 _QUEUES: WeakKeyDictionary[Any, dict[str, deque[_Waiter]]] = WeakKeyDictionary()
 
-_HELD: ContextVar[frozenset[tuple[int, str]]] = ContextVar("actorgraph_held_threads", default=frozenset())
+_HELD: ContextVar[tuple[_Waiter, ...]] = ContextVar("actorgraph_held_threads", default=())
+"""What the current run, and those around it, hold."""
 
 
 class _Waiter:
+    """A run that holds a thread or waits for it."""
+
     __slots__ = ("event", "token")
 
     def __init__(self) -> None:
-        self.event = anyio.Event()
+        self.event: anyio.Event | None = None
+        """Set when its turn comes; None if it never had to wait."""
         self.token: EventLoopToken = current_token()
 
-    def wake(self, home: EventLoopToken) -> None:
+    def wake(self, home: EventLoopToken) -> bool:
+        """Tell it that its turn has come; False if its event loop is gone, and with it whoever waited there."""
+        if self.event is None:
+            return True
         if home == self.token:
             self.event.set()
-            return
+            return True
         try:
             from_thread.run_sync(self.event.set, token=self.token)
         except RuntimeError:
-            # Its event loop is gone, and so is whoever waited there.
-            return
+            return False
+        return True
 
 
 @asynccontextmanager
 async def claimed(saver: Any, thread_id: str, *, reject: bool) -> AsyncIterator[None]:
     """Hold the thread for the duration of a run. Raises ThreadBusyError when it is held and ``reject`` is set."""
-    key = (id(saver), thread_id)
-    if key in _HELD.get():
-        yield
-        return
     me = _Waiter()
     with _GUARD:
         queue = _QUEUES.setdefault(saver, {}).setdefault(thread_id, deque())
-        busy = bool(queue)
+        nested = bool(queue) and queue[0] in _HELD.get()
+        busy = bool(queue) and not nested
         if busy and reject:
             msg = (
                 f"Thread {thread_id!r} is held by another run of this process. Wait for it, "
                 "or use multitask_strategy='enqueue'."
             )
             raise ThreadBusyError(msg)
-        queue.append(me)
+        if busy:
+            me.event = anyio.Event()
+        if not nested:
+            queue.append(me)
+    if nested:
+        yield
+        return
     token = None
     try:
-        if busy:
+        if me.event is not None:
             await me.event.wait()
-        token = _HELD.set(_HELD.get() | {key})
+        token = _HELD.set((*_HELD.get(), me))
         yield
     finally:
         if token is not None:
@@ -79,11 +89,24 @@ async def claimed(saver: Any, thread_id: str, *, reject: bool) -> AsyncIterator[
 
 def _release(saver: Any, thread_id: str, queue: deque[_Waiter], me: _Waiter) -> None:
     with _GUARD:
-        was_first = bool(queue) and queue[0] is me
+        held = bool(queue) and queue[0] is me
         if me in queue:
             queue.remove(me)
-        follower = queue[0] if was_first and queue else None
-        if not queue:
-            _QUEUES.get(saver, {}).pop(thread_id, None)
-    if follower is not None:
-        follower.wake(me.token)
+    while held:
+        with _GUARD:
+            follower = queue[0] if queue else None
+            if follower is None:
+                threads = _QUEUES.get(saver)
+                if threads is not None and threads.get(thread_id) is queue:
+                    del threads[thread_id]
+                return
+        if follower.wake(me.token):
+            return
+        with _GUARD:
+            if queue and queue[0] is follower:
+                queue.popleft()
+    if not queue:
+        with _GUARD:
+            threads = _QUEUES.get(saver)
+            if threads is not None and threads.get(thread_id) is queue and not queue:
+                del threads[thread_id]

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import logging
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from runtime.actors.outcomes import Cancelled, Completed, Escalated, Failed, Paused
 from runtime.actors.supervisor import Supervisor
+from runtime.context.scope import enclosing_depth
 from runtime.engine.applying import apply, check
 from runtime.engine.cells import Cells
 from runtime.engine.projecting import values_of, values_with
@@ -30,13 +32,27 @@ from runtime.types.ids import CheckpointIds
 
 if TYPE_CHECKING:
     from runtime.actors.outcomes import Outcome
+    from runtime.actors.supervisor import SupervisorStatistics
     from runtime.engine.tasks import Task
+    from runtime.streaming.hub import HubStatistics
     from runtime.run.program import Call, Program
 
 LOG = logging.getLogger("actorgraph")
 
 IDS = CheckpointIds()
 """Shared by the process, so that ids are ordered across its runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunStatistics:
+    """One run at work."""
+
+    thread_id: str | None
+    step: int
+    supervisor: SupervisorStatistics | None
+    """Actors with their mailboxes, and workers; None before the first superstep."""
+    stream: HubStatistics | None
+    """The buffer to the stream's consumer, if there is one."""
 
 
 class Conductor:
@@ -52,6 +68,8 @@ class Conductor:
         self.control = call.control
         self.previous: Any = None
         self.hub = call.hub
+        self.debug = program.debug
+        self.depth = enclosing_depth() + 1
         self.ns = call.config.checkpoint_ns
         self.cells = Cells(program.plan, os.urandom(6).hex())
         self.journal: Journal | None = None
@@ -76,11 +94,19 @@ class Conductor:
         self._failures: list[tuple[Task, Failed]] = []
         self._command: tuple[Task, Any] | None = None
         self._width = 0
+        self.supervisor: Supervisor | None = None
 
     # ---- the run -----------------------------------------------------------------------------------------------
 
     async def run(self) -> Any:
         """Run to the end, a pause or an error; everything is durable when this returns or raises."""
+        self.program.active.add(self)
+        try:
+            return await self._claim_and_run()
+        finally:
+            self.program.active.discard(self)
+
+    async def _claim_and_run(self) -> Any:
         if self.journal is None:
             await self._run()
         else:
@@ -94,7 +120,7 @@ class Conductor:
         error: BaseException | None = None
         try:
             async with anyio.create_task_group() as nursery:
-                supervisor = Supervisor(self, nursery, self.config.max_concurrency)
+                supervisor = self.supervisor = Supervisor(self, nursery, self.config.max_concurrency)
                 try:
                     await self._supersteps(supervisor)
                 except anyio.get_cancelled_exc_class():
@@ -340,6 +366,15 @@ class Conductor:
             "next": [task.name for task in tasks],
             "tasks": [{"id": task.id, "name": task.name, "interrupts": (), "state": None} for task in tasks],
         }
+
+    def statistics(self) -> RunStatistics:
+        """Return where the run stands and how full its buffers are."""
+        return RunStatistics(
+            thread_id=self.config.thread_id,
+            step=self.step,
+            supervisor=None if self.supervisor is None else self.supervisor.statistics(),
+            stream=None if self.hub is None else self.hub.statistics(),
+        )
 
     def output(self) -> Any:
         """Return what the run returns: the output keys, and the pending questions."""

@@ -33,6 +33,8 @@ class Editor:
     """Applies updates to one thread. Routers that run meanwhile see it as their run (context.scope.RunView)."""
 
     control = None
+    debug = False
+    depth = 0
     previous: Any = None
     context: Any = None
 

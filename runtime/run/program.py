@@ -31,6 +31,8 @@ class Program:
     debug: bool = False
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Config that every call starts from (``with_config``)."""
+    active: set[Any] = field(default_factory=set)
+    """Runs at work."""
 
 
 @dataclass(slots=True)

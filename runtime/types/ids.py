@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from typing import Final
-from uuid import UUID
 
 from xxhash import xxh3_128_digest, xxh3_128_hexdigest
 
 _GREGORIAN_OFFSET: Final = 0x01B21DD213814000
 """100 ns ticks from 1582-10-15 to 1970-01-01 (RFC 9562)."""
 
-_NODE: Final = int.from_bytes(os.urandom(6)) | 0x010000000000
+_NODE_TEXT: Final = f"{int.from_bytes(os.urandom(6)) | 0x010000000000:012x}"
 """Random node of this process, multicast bit set as RFC 9562 asks of random nodes."""
 
 
@@ -24,22 +24,26 @@ class CheckpointIds:
 
     __slots__ = ("_last", "_now")
 
-    def __init__(self, now_ns: object = time.time_ns) -> None:
+    def __init__(self, now_ns: Callable[[], int] = time.time_ns) -> None:
         self._now = now_ns
         self._last = 0
 
     def mint(self, step: int, parent: str | None = None) -> str:
         """Return a new id; ``step`` fills the clock sequence, where LangGraph shows it too."""
-        ticks = self._now() // 100 + _GREGORIAN_OFFSET  # type: ignore[operator]
+        ticks = self._now() // 100 + _GREGORIAN_OFFSET
         if ticks <= self._last:
             ticks = self._last + 1
-        if parent is not None:
-            behind = ticks_of(parent)
-            if ticks <= behind:
-                ticks = behind + 1
+        minted = _text(ticks, step)
+        if parent is not None and minted <= parent:
+            ticks = max(ticks, ticks_of(parent) + 1)
+            minted = _text(ticks, step)
         self._last = ticks
-        text = f"{ticks:015x}"
-        return f"{text[:8]}-{text[8:12]}-6{text[12:]}-{0x8000 | (step & 0x3FFF):04x}-{_NODE:012x}"
+        return minted
+
+
+def _text(ticks: int, step: int) -> str:
+    text = f"{ticks:015x}"
+    return f"{text[:8]}-{text[8:12]}-6{text[12:]}-{0x8000 | (step & 0x3FFF):04x}-{_NODE_TEXT}"
 
 
 def ticks_of(checkpoint_id: str) -> int:
@@ -72,6 +76,6 @@ def interrupt_id(task_ns: str, answered: int) -> str:
 
 def _id_bytes(checkpoint_id: str) -> bytes:
     try:
-        return UUID(checkpoint_id).bytes
+        return bytes.fromhex(checkpoint_id.replace("-", ""))
     except ValueError:
         return checkpoint_id.encode("utf-8", "surrogatepass")
