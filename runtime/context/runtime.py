@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
+
+from runtime.types.parameters import ContextT
 
 if TYPE_CHECKING:
     from runtime.types.streams import StreamWriter
-
-ContextT = TypeVar("ContextT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

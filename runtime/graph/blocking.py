@@ -60,30 +60,30 @@ class BlockingDoor:
         finally:
             self._through(close, method)
 
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:  # noqa: A002 - public name
+    def invoke(self, input: Any, config: Mapping[str, Any] | None = None, **options: Any) -> Any:  # noqa: A002 - public name
         """See ``ainvoke``."""
         return self._wait("ainvoke", input, config, **options)
 
     def stream(
         self,
         input: Any,  # noqa: A002 - LangGraph's public name
-        config: RunnableConfig | None = None,
+        config: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> Iterator[Any]:
         """See ``astream``. Closing the iterator, or dropping it, ends the run."""
         return self._iterate("astream", lambda: self.astream(input, config, **options))  # type: ignore[attr-defined]
 
-    def get_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
+    def get_state(self, config: Mapping[str, Any], *, subgraphs: bool = False) -> StateSnapshot:
         """See ``aget_state``."""
         snapshot: StateSnapshot = self._wait("aget_state", config, subgraphs=subgraphs)
         return snapshot
 
     def get_state_history(
         self,
-        config: RunnableConfig,
+        config: Mapping[str, Any],
         *,
         filter: Mapping[str, Any] | None = None,  # noqa: A002 - LangGraph's public name
-        before: RunnableConfig | None = None,
+        before: Mapping[str, Any] | None = None,
         limit: int | None = None,
     ) -> Iterator[StateSnapshot]:
         """See ``aget_state_history``."""
@@ -93,14 +93,14 @@ class BlockingDoor:
         )
 
     def update_state(
-        self, config: RunnableConfig, values: Any, as_node: str | None = None, task_id: str | None = None
+        self, config: Mapping[str, Any], values: Any, as_node: str | None = None, task_id: str | None = None
     ) -> RunnableConfig:
         """See ``aupdate_state``."""
         updated: RunnableConfig = self._wait("aupdate_state", config, values, as_node, task_id)
         return updated
 
     def bulk_update_state(
-        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
+        self, config: Mapping[str, Any], supersteps: Sequence[Sequence[StateUpdate]]
     ) -> RunnableConfig:
         """See ``abulk_update_state``."""
         updated: RunnableConfig = self._wait("abulk_update_state", config, supersteps)

@@ -6,7 +6,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Generic, Literal, Self, get_args, get_origin, get_type_hints
 
 from runtime.actors.calling import Call
 from runtime.channels import LastValue, NamedBarrierValue, NamedBarrierValueAfterFinish
@@ -16,9 +16,8 @@ from runtime.graph.compiled import CompiledStateGraph
 from runtime.run.program import Program
 from runtime.schema.introspect import Schema, first_parameter_schema, introspect, merge_channels
 from runtime.types.constants import END, START, branch_to
+from runtime.types.parameters import ContextT, InputT, OutputT, StateT
 from runtime.types.policy import CachePolicy, MultitaskStrategy, RetryPolicy, TimeoutPolicy
-
-StateT = TypeVar("StateT")
 
 
 @dataclass(slots=True)
@@ -49,7 +48,7 @@ class BranchSpec:
     input_schema: Any = None
 
 
-class StateGraph(Generic[StateT]):
+class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
     """A graph of nodes that read and write one typed state.
 
     Args:
@@ -81,8 +80,9 @@ class StateGraph(Generic[StateT]):
         self._join_order: list[tuple[tuple[str, ...], str]] = []
         self._defaults: dict[str, Any] = {}
         for schema in (self.input_schema, self.output_schema):
-            if schema is not state_schema and introspect(schema).managed:
-                msg = f"Managed values cannot be part of an input or output schema: {sorted(introspect(schema).managed)}."
+            managed = introspect(schema).managed
+            if schema is not state_schema and managed:
+                msg = f"Managed values cannot be part of an input or output schema: {sorted(managed)}."
                 raise GraphDefinitionError(msg)
         merge_channels(map(introspect, (state_schema, self.input_schema, self.output_schema)))
 
@@ -288,7 +288,7 @@ class StateGraph(Generic[StateT]):
         node_aliases: Mapping[str, str] | None = None,
         multitask_strategy: MultitaskStrategy = "enqueue",
         step_timeout: float | None = None,
-    ) -> CompiledStateGraph:
+    ) -> CompiledStateGraph[StateT, ContextT, InputT, OutputT]:
         """Check the graph and make it runnable.
 
         Args:
@@ -326,7 +326,8 @@ class StateGraph(Generic[StateT]):
     def _plan(self, name: str, aliases: dict[str, str]) -> Plan:
         state = introspect(self.state_schema)
         given, returned = introspect(self.input_schema), introspect(self.output_schema)
-        own = {spec.name: introspect(spec.input_schema) for spec in self.nodes.values() if spec.input_schema is not None}
+        specs = self.nodes.values()
+        own = {spec.name: introspect(spec.input_schema) for spec in specs if spec.input_schema is not None}
         asked = {
             (source, branch.name): introspect(branch.input_schema)
             for source, branches in self.branches.items()
@@ -367,8 +368,8 @@ class StateGraph(Generic[StateT]):
                 f"join:{'+'.join(starts)}:{end}" for starts, end in self._join_order if node in starts and end != END
             )
             plan.branches = tuple(
-                BranchPlan(spec.name, spec.call, self._seen_by(asked.get((node, spec.name)), guarded, own.get(node)), spec.ends)
-                for spec in self.branches.get(node, {}).values()
+                BranchPlan(name, spec.call, self._seen_by(asked.get((node, name)), guarded, own.get(node)), spec.ends)
+                for name, spec in self.branches.get(node, {}).items()
             )
         return Plan(
             name=name,
@@ -465,7 +466,7 @@ def _check_saver(saver: Any) -> None:
     if saver is None or saver is False or hasattr(saver, "aget_tuple"):
         return
     if saver is True:
-        msg = "checkpointer=True lets a subgraph keep its own state; it cannot be used for a graph that is run by itself."
+        msg = "checkpointer=True lets a subgraph keep its own state; a graph that is run by itself cannot use it."
         warnings.warn(msg, stacklevel=3)
         return
     msg = f"checkpointer must be a saver (see persistence.memory, persistence.sqlite), got {type(saver).__name__}."

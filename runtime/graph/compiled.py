@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self
 
-from persistence.contracts.saver import UnitSaver
+from persistence.contracts.saver import takes_units
 from runtime.engine.vocabulary import register
 from runtime.engine.writing import require_node
 from runtime.errors import ConfigError
@@ -18,6 +18,7 @@ from runtime.schema.introspect import introspect
 from runtime.schema.reachable import types_in
 from runtime.streaming.hub import Hub, check_modes
 from runtime.types.config import CallConfig, merge_configs, parse_config
+from runtime.types.parameters import ContextT, InputT, OutputT, StateT
 from runtime.types.policy import DURABILITIES
 
 if TYPE_CHECKING:
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
 All = Literal["*"]
 
 
-class CompiledStateGraph(BlockingDoor):
+class CompiledStateGraph(BlockingDoor, Generic[StateT, ContextT, InputT, OutputT]):
     """What ``StateGraph.compile()`` returns. Reusable, and safe to run many times at once."""
 
-    def __init__(self, builder: StateGraph[Any], program: Program) -> None:
+    def __init__(self, builder: StateGraph[StateT, ContextT, InputT, OutputT], program: Program) -> None:
         self.builder = builder
         self.program = program
         self._register_types()
@@ -42,7 +43,7 @@ class CompiledStateGraph(BlockingDoor):
         """Let the saver rebuild the types that the graph's schemas mention, and the runtime's own."""
         register()
         saver = self.program.saver
-        if isinstance(saver, UnitSaver):
+        if takes_units(saver):
             plan = self.program.plan
             hints = [self.builder.state_schema, self.builder.input_schema, self.builder.output_schema]
             hints += [node.schema.type for node in plan.nodes.values()]
@@ -75,7 +76,7 @@ class CompiledStateGraph(BlockingDoor):
     def step_timeout(self, seconds: float | None) -> None:
         self.program.step_timeout = seconds
 
-    def with_config(self, config: RunnableConfig | None = None, **options: Any) -> CompiledStateGraph:
+    def with_config(self, config: Mapping[str, Any] | None = None, **options: Any) -> Self:
         """Return the same graph with settings that every call starts from."""
         program = self.program
         merged = merge_configs(program.defaults, config, options)
@@ -91,7 +92,7 @@ class CompiledStateGraph(BlockingDoor):
     async def ainvoke(
         self,
         input: Any,  # noqa: A002 - LangGraph's public name
-        config: RunnableConfig | None = None,
+        config: Mapping[str, Any] | None = None,
         *,
         context: Any = None,
         stream_mode: str = "values",
@@ -157,7 +158,7 @@ class CompiledStateGraph(BlockingDoor):
     def astream(
         self,
         input: Any,  # noqa: A002 - LangGraph's public name
-        config: RunnableConfig | None = None,
+        config: Mapping[str, Any] | None = None,
         *,
         context: Any = None,
         stream_mode: str | Sequence[str] | None = None,
@@ -179,8 +180,8 @@ class CompiledStateGraph(BlockingDoor):
             input: as for ``ainvoke``, like all that is not said here.
             config: as for ``ainvoke``.
             context: as for ``ainvoke``.
-            stream_mode: ``values``, ``updates`` (the default), ``custom``, ``tasks``, ``checkpoints``, ``debug``; a list
-                of modes yields ``(mode, chunk)``.
+            stream_mode: ``values``, ``updates`` (the default), ``custom``, ``tasks``, ``checkpoints``, ``debug``; a
+                list of modes yields ``(mode, chunk)``.
             output_keys: restricts ``values`` and ``updates``.
             interrupt_before: as for ``ainvoke``.
             interrupt_after: as for ``ainvoke``.
@@ -232,7 +233,7 @@ class CompiledStateGraph(BlockingDoor):
             input=given,
             config=parsed,
             context=coerce_context(program.context_schema, context),
-            durability=_durability(durability, checkpoint_during),
+            durability=_durability(durability, checkpoint_during=checkpoint_during),
             interrupt_before=self._breakpoints(interrupt_before, program.interrupt_before, "interrupt_before"),
             interrupt_after=self._breakpoints(interrupt_after, program.interrupt_after, "interrupt_after"),
             multitask_strategy=_strategy(multitask_strategy or program.multitask_strategy),
@@ -264,16 +265,16 @@ class CompiledStateGraph(BlockingDoor):
 
     # ---- reading and editing threads ---------------------------------------------------------------------------
 
-    async def aget_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
+    async def aget_state(self, config: Mapping[str, Any], *, subgraphs: bool = False) -> StateSnapshot:
         """Return the state of a thread now, or at ``checkpoint_id``. An empty thread gives an empty snapshot."""
         return await state_api.get_state(self.program, self._addressed(config), subgraphs=subgraphs)
 
     def aget_state_history(
         self,
-        config: RunnableConfig,
+        config: Mapping[str, Any],
         *,
         filter: Mapping[str, Any] | None = None,  # noqa: A002 - LangGraph's public name
-        before: RunnableConfig | None = None,
+        before: Mapping[str, Any] | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[StateSnapshot]:
         """Yield the thread's checkpoints, newest first.
@@ -289,7 +290,7 @@ class CompiledStateGraph(BlockingDoor):
 
     async def aupdate_state(
         self,
-        config: RunnableConfig,
+        config: Mapping[str, Any],
         values: Any,
         as_node: str | None = None,
         task_id: str | None = None,
@@ -308,7 +309,7 @@ class CompiledStateGraph(BlockingDoor):
         return await state_api.update_state(self.program, self._addressed(config), [[update]])
 
     async def abulk_update_state(
-        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
+        self, config: Mapping[str, Any], supersteps: Sequence[Sequence[StateUpdate]]
     ) -> RunnableConfig:
         """Apply updates superstep by superstep, each a checkpoint; return the last one's config."""
         return await state_api.update_state(self.program, self._addressed(config), supersteps)
@@ -343,7 +344,7 @@ def coerce_context(schema: Any, context: Any) -> Any:
     return schema(**context) if kind in ("dataclass", "pydantic", "struct") else context
 
 
-def _durability(durability: Durability | None, checkpoint_during: bool | None) -> Durability:
+def _durability(durability: Durability | None, *, checkpoint_during: bool | None) -> Durability:
     if checkpoint_during is not None:
         if durability is not None:
             msg = "Give durability or checkpoint_during, not both."

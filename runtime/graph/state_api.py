@@ -15,8 +15,8 @@ from runtime.engine.scheduling import due
 from runtime.engine.tasks import Moment, Task
 from runtime.run.editing import Editor
 from runtime.run.opening import missing_checkpoint
-from runtime.types.constants import PULL, RETURN, ROOT
 from runtime.types.config import checkpoint_config
+from runtime.types.constants import PULL, RETURN, ROOT
 from runtime.types.snapshot import PregelTask, StateSnapshot, StateUpdate
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ async def get_history(
     program: Program,
     config: CallConfig,
     filter: Mapping[str, Any] | None,  # noqa: A002 - as in the public method
-    before: RunnableConfig | None,
+    before: Mapping[str, Any] | None,
     limit: int | None,
 ) -> AsyncIterator[StateSnapshot]:
     """Yield records, newest first."""
