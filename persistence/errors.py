@@ -8,6 +8,7 @@ PersistenceError
 │   └── DecryptionError       it is not encrypted, or not with this key, or moved from its place
 ├── BackendError              the database refused or could not be reached
 │   ├── TransientBackendError it may succeed if tried again
+│   ├── CheckpointConflictError another writer moved the thread on; this unit was not saved
 │   └── BackendOpenError      it could not be opened: path, permissions, not a database
 │       └── SchemaVersionError  it was written by a newer version
 ├── PersistenceClosedError    the saver is not open, or was closed
@@ -49,6 +50,10 @@ class BackendError(PersistenceError):
 
 class TransientBackendError(BackendError):
     """The backend failed in a way that may pass: locked, busy, connection lost."""
+
+
+class CheckpointConflictError(BackendError):
+    """Another writer stored a newer checkpoint than the one this unit follows; nothing of the unit was saved."""
 
 
 class BackendOpenError(BackendError):

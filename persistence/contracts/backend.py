@@ -45,6 +45,8 @@ class Rows(msgspec.Struct, frozen=True, eq=False):
     """Rows of the special channels; they replace what was there."""
     size: int
     """Bytes this request holds while it waits."""
+    expected_head: str | None = None
+    """The newest checkpoint that must be there, ``""`` for none; None if it does not matter."""
 
 
 class DeleteThread(msgspec.Struct, frozen=True, eq=False):
@@ -140,6 +142,7 @@ class Backend(Protocol):
 
         Raises:
             TransientBackendError: It may succeed if tried again.
+            CheckpointConflictError: A unit's expected head is not the head; see ``writer.fencing``.
             BackendError: It will not; nothing was applied.
             PersistenceClosedError: The connection is gone for good.
         """

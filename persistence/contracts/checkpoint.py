@@ -126,3 +126,9 @@ class Unit:
 
     The first mark is a whole value (index 0), each later one an Addition to the mark before it.
     """
+    expected_head: str | None = None
+    """If given, the newest checkpoint that the thread and namespace must have for ``checkpoint`` to be stored.
+
+    ``""`` means that there must be none. Otherwise the unit fails with CheckpointConflictError: another process moved
+    the thread on. Checked inside the transaction; None stores it whatever is there.
+    """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from threading import Lock
 from typing import TYPE_CHECKING, Self
 
+from persistence.errors import PersistenceError
 from persistence.memory.tables import Tables
 from persistence.writer.contract import RowSaver
 from persistence.writer.receipts import DONE, Done
@@ -34,9 +35,12 @@ class InMemorySaver(RowSaver):
         self._lock = Lock()
 
     def send_nowait(self, request: Request) -> Done:
-        """Apply a request; it is done when this returns, and there is always room."""
-        with self._lock:
-            self._tables.apply(request)
+        """Apply a request; it is done, or has failed, when this returns, and there is always room."""
+        try:
+            with self._lock:
+                self._tables.apply(request)
+        except PersistenceError as error:
+            return Done(error)
         return DONE
 
     async def send(self, request: Request) -> Done:
@@ -44,7 +48,7 @@ class InMemorySaver(RowSaver):
         return self.send_nowait(request)
 
     async def _submit(self, request: Request) -> None:
-        self.send_nowait(request)
+        await self.send_nowait(request).wait()
 
     async def _load(self, thread_id: str, checkpoint_ns: str, checkpoint_id: str | None) -> Page:
         with self._lock:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from persistence.contracts.backend import (
     BlobKey,
+    BlobRow,
     CheckpointKey,
     CheckpointRow,
     CopyThread,
@@ -21,6 +22,7 @@ from persistence.contracts.backend import (
     WriteRow,
 )
 from persistence.writer.decoding import blobs_of, pending_order, unreferenced
+from persistence.writer.fencing import check_heads
 from persistence.writer.filtering import metadata_matches, metadata_run_id
 
 if TYPE_CHECKING:
@@ -60,6 +62,18 @@ class Space:
             del self.blobs[blob]
 
 
+class Relabel:
+    """Moves rows that are not bound to their place."""
+
+    def blob(self, row: BlobRow, thread_id: str) -> BlobRow:
+        """Return the row under another thread."""
+        return (thread_id, *row[1:])
+
+    def write(self, row: WriteRow, thread_id: str) -> WriteRow:
+        """Return the row under another thread."""
+        return (thread_id, *row[1:])
+
+
 class Tables:
     """Every thread's rows. Not locked: its owner is."""
 
@@ -69,6 +83,8 @@ class Tables:
     def apply(self, request: Request) -> None:
         """Carry out one request."""
         if isinstance(request, Rows):
+            if request.checkpoint is not None and request.expected_head is not None:
+                check_heads([(request.checkpoint, request.expected_head)], self.head, self.holds)
             self._write(request)
         elif isinstance(request, DeleteThread):
             self.threads.pop(request.thread_id, None)
@@ -97,6 +113,16 @@ class Tables:
                 found.append(row)
         return self._gather(found)
 
+    def head(self, thread_id: str, checkpoint_ns: str) -> str | None:
+        """Return the greatest checkpoint id of a namespace."""
+        space = self.threads.get(thread_id, {}).get(checkpoint_ns)
+        return space.ids[-1] if space is not None and space.ids else None
+
+    def holds(self, key: CheckpointKey) -> bool:
+        """Whether a checkpoint is stored."""
+        space = self.threads.get(key[0], {}).get(key[1])
+        return space is not None and key[2] in space.checkpoints
+
     def _write(self, rows: Rows) -> None:
         spaces = self.threads.get(rows.thread_id)
         if spaces is None:
@@ -114,21 +140,21 @@ class Tables:
             space.put(rows.checkpoint)
 
     def _copy(self, request: CopyThread) -> None:
-        target, reseal = request.target, request.reseal
-        for ns, space in list(self.threads.get(request.source, {}).items()):
-            blobs = [(*key, *blob) for key, blob in space.blobs.items()]
-            writes = [write for rows in space.writes.values() for write in rows.values()]
-            if reseal is None:
-                moved_blobs = [(target, *blob[1:]) for blob in blobs]
-                moved_writes = [(target, *write[1:]) for write in writes]
-            else:
-                moved_blobs = [reseal.blob(blob, target) for blob in blobs]
-                moved_writes = [reseal.write(write, target) for write in writes]
-            held = self.threads.get(target, {}).get(ns, Space()).checkpoints
-            self._write(Rows(target, ns, None, moved_blobs, moved_writes, (), 0))
-            for row in space.checkpoints.values():
-                if row[2] not in held:
-                    self._write(Rows(target, ns, (target, *row[1:]), (), (), (), 0))
+        # Everything is moved before anything is stored: a row that does not open must leave the target as it was.
+        for rows, checkpoints in [self._moved(request, ns) for ns in self.threads.get(request.source, {})]:
+            self._write(rows)
+            space = self.threads[rows.thread_id][rows.checkpoint_ns]
+            for row in checkpoints:
+                if row[2] not in space.checkpoints:
+                    space.put(row)
+
+    def _moved(self, request: CopyThread, ns: str) -> tuple[Rows, list[CheckpointRow]]:
+        space, target = self.threads[request.source][ns], request.target
+        reseal = Relabel() if request.reseal is None else request.reseal
+        blobs = [reseal.blob((*key, *blob), target) for key, blob in space.blobs.items()]
+        writes = [reseal.write(write, target) for rows in space.writes.values() for write in rows.values()]
+        checkpoints: list[CheckpointRow] = [(target, *row[1:]) for row in space.checkpoints.values()]
+        return Rows(target, ns, None, blobs, writes, (), 0), checkpoints
 
     def _prune(self, request: Prune) -> None:
         for thread_id in request.thread_ids:

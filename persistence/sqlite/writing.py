@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -11,10 +12,13 @@ from persistence.sqlite.rows import checkpoint_rows
 from persistence.sqlite.statements import QUERIES
 from persistence.writer.batching import Merged, Segment
 from persistence.writer.decoding import unreferenced
+from persistence.writer.fencing import check_heads
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
+
+    from persistence.contracts.backend import CheckpointKey
 
 _PUT_CHECKPOINT: Final = QUERIES["put_checkpoint"]
 _KEEP_BLOB: Final = QUERIES["keep_blob"]
@@ -46,6 +50,8 @@ def commit(connection: sqlite3.Connection, segments: Sequence[Segment]) -> None:
 
 
 def _insert(connection: sqlite3.Connection, rows: Merged) -> None:
+    if rows.fenced:
+        check_heads(rows.fenced, partial(_head, connection), partial(_holds, connection))
     for sql, table in (
         (_PUT_CHECKPOINT, rows.checkpoints),
         (_KEEP_BLOB, rows.blobs),
@@ -54,6 +60,15 @@ def _insert(connection: sqlite3.Connection, rows: Merged) -> None:
     ):
         if table:
             connection.executemany(sql, table)
+
+
+def _head(connection: sqlite3.Connection, thread_id: str, ns: str) -> str | None:
+    head: str | None = connection.execute(QUERIES["head"], (thread_id, ns)).fetchone()[0]
+    return head
+
+
+def _holds(connection: sqlite3.Connection, key: CheckpointKey) -> bool:
+    return connection.execute(QUERIES["holds"], key).fetchone() is not None
 
 
 def _delete_thread(connection: sqlite3.Connection, thread_id: str) -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from persistence.contracts.backend import Backend, DeleteThread, Request, Rows
-from persistence.errors import BackendError, PersistenceClosedError, TransientBackendError
-from persistence.writer.failing import Losses, delay, halves
+from persistence.errors import BackendError, PersistenceClosedError, StoredDataError, TransientBackendError
+from persistence.writer.failing import Failure, Losses, delay, halves, personal
 from persistence.writer.limits import DEFAULT_LIMITS, Limits
 from persistence.writer.mailbox import Mailbox
 from persistence.writer.statistics import WriterStatistics
@@ -128,9 +128,9 @@ class PersistenceActor:
             for half in halves(batch):
                 await self._settle(half)
 
-    def _barred(self, batch: Sequence[Receipt]) -> dict[Receipt, BackendError]:
+    def _barred(self, batch: Sequence[Receipt]) -> dict[Receipt, Failure]:
         """Return what must fail because it builds on something lost, be it in the same batch."""
-        barred: dict[Receipt, BackendError] = {}
+        barred: dict[Receipt, Failure] = {}
         if self._losses:
             for receipt in batch:
                 error = self._losses.barring(receipt.request, receipt.sequence)
@@ -139,7 +139,7 @@ class PersistenceActor:
                     self._losses.add(receipt.request, self._mailbox.newest, error)
         return barred
 
-    async def _commit(self, batch: Sequence[Receipt]) -> BackendError | None:
+    async def _commit(self, batch: Sequence[Receipt]) -> Failure | None:
         """Commit a batch, trying again while the fault may pass; return why it could not be.
 
         Trying again is safe even if an earlier attempt did reach the disk: commits are idempotent by key.
@@ -154,7 +154,7 @@ class PersistenceActor:
             self._retries += 1
             await anyio.sleep(delay(attempt, self._limits))
 
-    async def _attempt(self, requests: Sequence[Request]) -> BackendError | None:
+    async def _attempt(self, requests: Sequence[Request]) -> Failure | None:
         started = self._now()
         try:
             with anyio.fail_after(self._limits.commit_seconds):
@@ -162,7 +162,7 @@ class PersistenceActor:
         except TimeoutError:
             message = f"The database gave no answer for {self._limits.commit_seconds:g} s; the outcome is unknown."
             return TransientBackendError(message)
-        except BackendError as error:
+        except (BackendError, StoredDataError) as error:
             return error
         except PersistenceClosedError:
             raise
@@ -181,7 +181,7 @@ class PersistenceActor:
         self._last_seconds = seconds
         self._max_seconds = max(self._max_seconds, seconds)
 
-    def _conclude(self, receipt: Receipt, error: BackendError | None) -> None:
+    def _conclude(self, receipt: Receipt, error: Failure | None) -> None:
         """Tell the sender how it ended."""
         self._retire(receipt)
         if error is None:
@@ -191,11 +191,7 @@ class PersistenceActor:
             return
         self._failures += 1
         self._losses.add(receipt.request, self._mailbox.newest, error)
-        # An error of its own: senders raise it in different tasks, and each adds its own traceback.
-        kind = TransientBackendError if isinstance(error, TransientBackendError) else BackendError
-        own = kind(str(error))
-        own.__cause__ = error
-        receipt.settle(own)
+        receipt.settle(personal(error))
 
     def _retire(self, receipt: Receipt) -> None:
         request = receipt.request

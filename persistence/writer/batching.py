@@ -32,10 +32,16 @@ class Merged:
     blobs: list[BlobRow] = field(default_factory=list)
     writes: list[WriteRow] = field(default_factory=list)
     upserts: list[WriteRow] = field(default_factory=list)
+    fenced: list[tuple[CheckpointRow, str | None]] = field(default_factory=list)
+    """If a unit expects a head: every checkpoint in order, with the head it expects."""
 
     def add(self, rows: Rows) -> None:
         """Append a unit's rows."""
         if rows.checkpoint is not None:
+            if rows.expected_head is not None or self.fenced:
+                if not self.fenced:
+                    self.fenced += [(row, None) for row in self.checkpoints]
+                self.fenced.append((rows.checkpoint, rows.expected_head))
             self.checkpoints.append(rows.checkpoint)
         self.blobs += rows.blobs
         self.writes += rows.writes

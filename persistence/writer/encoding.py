@@ -73,7 +73,7 @@ class Encoder:
             size += self._encode_changed(unit, unit.checkpoint, inline, rows, blobs, seen)
             row = _checkpoint_row(unit, unit.checkpoint, inline, rows)
             size += ROW_OVERHEAD + len(row[5]) + len(row[6])
-        return Rows(unit.thread_id, unit.checkpoint_ns, row, blobs, writes, upserts, size)
+        return Rows(unit.thread_id, unit.checkpoint_ns, row, blobs, writes, upserts, size, unit.expected_head)
 
     def _check_name(self, value: str, what: str) -> None:
         if value not in self._names:
@@ -101,7 +101,7 @@ class Encoder:
                 rows.append(channel)
         return inline, rows
 
-    def _encode_changed(  # noqa: PLR0913, PLR0917 - the parts of one unit
+    def _encode_changed(
         self,
         unit: Unit,
         checkpoint: Checkpoint,

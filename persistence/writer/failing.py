@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from persistence.contracts.backend import CheckpointKey, Request, Rows
-from persistence.errors import BackendError
+from persistence.errors import (
+    BackendError,
+    CheckpointConflictError,
+    CorruptDataError,
+    DecryptionError,
+    StoredDataError,
+    TransientBackendError,
+    UnknownTypeError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -15,11 +23,27 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_MOST_DOUBLINGS: Final = 60
+"""Keeps the exponent finite however often it is tried."""
+
+Failure: TypeAlias = BackendError | StoredDataError
+"""Why a request was not carried out."""
+
+_KINDS: Final = (TransientBackendError, CheckpointConflictError, CorruptDataError, DecryptionError, UnknownTypeError)
+"""Failures that a sender may want to tell apart."""
+
+
+def personal(error: Failure) -> Failure:
+    """Return the error once more, for one sender: each raises its own, and adds its own traceback to it."""
+    kind: type[Failure] = next((kind for kind in _KINDS if isinstance(error, kind)), BackendError)
+    own = kind(str(error))
+    own.__cause__ = error
+    return own
+
 
 def delay(attempt: int, limits: Limits) -> float:
     """Return the seconds to wait after a number of failed attempts: doubling, up to the limit."""
-    # A float exponent cannot overflow before min() cuts it: attempts are few, and limits are finite.
-    return min(limits.first_delay * 2.0 ** (attempt - 1), limits.longest_delay)
+    return min(limits.first_delay * 2.0 ** min(attempt - 1, _MOST_DOUBLINGS), limits.longest_delay)
 
 
 def halves(batch: Sequence[T]) -> tuple[Sequence[T], Sequence[T]]:
@@ -39,8 +63,8 @@ class Losses:
     def __init__(self, limits: Limits) -> None:
         """Start with nothing lost."""
         self._most = limits.remembered_losses
-        self._missing: OrderedDict[CheckpointKey, str] = OrderedDict()
-        self._incomplete: OrderedDict[CheckpointKey, tuple[int, str]] = OrderedDict()
+        self._missing: OrderedDict[CheckpointKey, Failure] = OrderedDict()
+        self._incomplete: OrderedDict[CheckpointKey, tuple[int, Failure]] = OrderedDict()
 
     def __len__(self) -> int:
         """Return how many checkpoints are remembered."""
@@ -50,15 +74,14 @@ class Losses:
         """Whether anything is remembered."""
         return bool(self._missing or self._incomplete)
 
-    def add(self, request: Request, newest: int, error: BaseException) -> None:
+    def add(self, request: Request, newest: int, error: Failure) -> None:
         """Remember a request that failed; ``newest`` is the request accepted last before its sender hears of it."""
         if not isinstance(request, Rows):
             return
-        reason = str(error)
         if request.checkpoint is not None:
-            self._remember(self._missing, request.checkpoint[:3], reason)
+            self._remember(self._missing, request.checkpoint[:3], error)
         for key in _written(request):
-            self._remember(self._incomplete, key, (newest, reason))
+            self._remember(self._incomplete, key, (newest, error))
 
     def forget(self, request: Request) -> None:
         """Note that a request was saved: its checkpoint is a parent again."""
@@ -71,9 +94,9 @@ class Losses:
             return None
         parent = _parent(request)
         if parent is not None and parent in self._incomplete:
-            newest, reason = self._incomplete[parent]
+            newest, error = self._incomplete[parent]
             if sequence <= newest:
-                return _barred(request, f"writes to checkpoint {parent[2]}", reason)
+                return _barred(request, f"writes to checkpoint {parent[2]}", error)
             del self._incomplete[parent]
         for key in (parent, *_written(request)):
             if key is not None and key in self._missing:
@@ -102,9 +125,10 @@ def _written(rows: Rows) -> Iterator[CheckpointKey]:
                 yield row[:3]
 
 
-def _barred(rows: Rows, lost: str, reason: str) -> BackendError:
+def _barred(rows: Rows, lost: str, error: Failure) -> BackendError:
     message = (
         f"Not saved for thread {rows.thread_id!r}, namespace {rows.checkpoint_ns!r}: "
-        f"it builds on {lost}, which could not be saved: {reason}"
+        f"it builds on {lost}, which could not be saved: {error}"
     )
-    return BackendError(message)
+    kind = CheckpointConflictError if isinstance(error, CheckpointConflictError) else BackendError
+    return kind(message)

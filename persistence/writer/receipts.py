@@ -57,14 +57,19 @@ class Receipt:
 
 
 class Done:
-    """The receipt of something that was durable at once."""
+    """The receipt of something that was durable, or failed, at once."""
 
-    __slots__ = ()
+    __slots__ = ("error",)
     done = True
-    error: BaseException | None = None
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        """Note how it ended."""
+        self.error = error
 
     async def wait(self) -> None:
-        """Return at once."""
+        """Return at once. Raises the error that kept the request from being durable."""
+        if self.error is not None:
+            raise self.error
 
 
 DONE = Done()

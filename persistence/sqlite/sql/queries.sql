@@ -29,6 +29,14 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET
     channel = excluded.channel, type = excluded.type, blob = excluded.blob, task_path = excluded.task_path;
 
+-- head --
+-- The greatest checkpoint id of a thread and namespace; NULL if there is none.
+SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?;
+
+-- holds --
+-- Whether a checkpoint is stored.
+SELECT 1 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?;
+
 -- newest_checkpoint --
 -- The checkpoint with the greatest id of a thread and namespace.
 SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type,

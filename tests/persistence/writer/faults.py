@@ -10,6 +10,8 @@ import anyio.lowlevel
 from persistence.contracts.backend import Page, Query, Request, Rows
 from persistence.errors import BackendError
 from persistence.memory.tables import Tables
+from persistence.writer.batching import Merged, segments
+from persistence.writer.fencing import check_heads
 
 Fault = Callable[["FaultyBackend", Sequence[Request]], None]
 
@@ -61,6 +63,9 @@ class FaultyBackend:
             if self.poison.intersection(names(request)):
                 message = f"cannot store {sorted(names(request))}"
                 raise BackendError(message)
+        for segment in segments(batch):
+            if isinstance(segment, Merged):
+                check_heads(segment.fenced, self.tables.head, self.tables.holds)
         for request in batch:
             self.tables.apply(request)
         self.batches.append(list(batch))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -10,7 +11,12 @@ import pytest
 from trio.testing import MockClock
 
 from persistence.contracts.backend import CopyThread, DeleteThread, Rows
-from persistence.errors import BackendError, PersistenceClosedError, TransientBackendError
+from persistence.errors import (
+    BackendError,
+    CheckpointConflictError,
+    PersistenceClosedError,
+    TransientBackendError,
+)
 from persistence.memory import InMemorySaver
 from persistence.writer.actor import PersistenceActor
 from persistence.writer.limits import Limits
@@ -212,6 +218,26 @@ async def test_lost_writes_take_the_checkpoint_made_from_them_along_but_not_thei
         again = [encode(unit("t", writes_to="1", task_id="bad")), encode(unit("t", "2", parent="1"))]
         for request in again:
             await actor.send_nowait(request).wait()
+
+
+@virtual_time
+async def test_a_fenced_batch_is_tried_again_and_a_lost_race_takes_the_rest_of_the_run_along() -> None:
+    backend = FaultyBackend([("commit, then", BUSY)])
+    backend.gate = anyio.Event()
+
+    def fenced(number: int, expected: str) -> Rows:
+        return encode(replace(unit("t", f"{number}", parent=expected or None), expected_head=expected))
+
+    async with running(backend) as actor:
+        won = [actor.send_nowait(fenced(1, "")), actor.send_nowait(fenced(2, "1"))]
+        lost = [actor.send_nowait(fenced(3, "1")), actor.send_nowait(fenced(4, "3"))]
+        backend.gate.set()
+        await lost[1].settled()
+        assert states([*won, *lost]) == ["durable", "durable", "failed", "failed"]
+        assert all(isinstance(one.error, CheckpointConflictError) for one in lost)
+        late = actor.send_nowait(fenced(5, "4"))
+        with pytest.raises(CheckpointConflictError, match="builds on checkpoint 4"):
+            await late.wait()
 
 
 async def test_a_row_its_driver_cannot_bind_fails_alone() -> None:

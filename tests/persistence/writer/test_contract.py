@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from persistence.contracts.checkpoint import ERROR, RESUME, Addition, Mark, TaskWrites, Unit
-from persistence.errors import CorruptDataError, SerializationError
+from persistence.errors import CheckpointConflictError, CorruptDataError, DecryptionError, SerializationError
 from persistence.memory import InMemorySaver
 from persistence.serde.encrypted import EncryptedSerializer
+from persistence.serde.serializer import Serializer
 from persistence.sqlite import SqliteSaver
 from tests.persistence.writer.samples import checkpoint, config, put, unit
 
@@ -329,6 +331,41 @@ async def test_a_deleted_thread_can_start_again(saver: RowSaver) -> None:
     await saver.adelete_thread("t")
     await put(saver, "1", {"a": ["new"]})
     assert await values(saver) == {"a": ["new"]}
+
+
+async def send(saver: RowSaver, checkpoint_id: str, expected_head: str | None, ns: str = "") -> None:
+    one = unit("t", checkpoint_id, parent=expected_head or None, value=[checkpoint_id], ns=ns)
+    one.expected_head = expected_head
+    receipt = await saver.send(saver.encode(one))  # type: ignore[attr-defined]
+    await receipt.wait()
+
+
+async def test_a_unit_that_follows_a_head_that_moved_is_refused(saver: RowSaver) -> None:
+    await send(saver, "1", "")
+    await send(saver, "2", "1")
+    for stale in ("1", ""):
+        with pytest.raises(CheckpointConflictError, match="has moved on: another writer stored checkpoint 2 where"):
+            await send(saver, "3", stale)
+    with pytest.raises(CheckpointConflictError, match="stored checkpoint none where 2 was expected"):
+        await send(saver, "3", "2", ns="child")
+    assert await ids(saver, None) == ["2", "1"]
+    await send(saver, "fork", None)
+    await send(saver, "fork of a fork", "fork")
+    await send(saver, "2", "1")  # tried again: it is stored already
+    assert await ids(saver, None) == ["fork of a fork", "fork", "2", "1"]
+
+
+async def test_a_sealed_copy_of_a_tampered_thread_copies_nothing(saver: RowSaver) -> None:
+    if not saver.serde.encrypts:
+        saver = InMemorySaver(serde=EncryptedSerializer(KEY))
+    await put(saver, "1", {"a": [1]}, ns="a")
+    sealed = saver.encode(unit("t", "1", ns="b", value=[1]))
+    ((*key, _, _),) = sealed.blobs
+    plain = [(*key, *Serializer().dumps_typed([1]))]
+    await saver.send(msgspec.structs.replace(sealed, blobs=plain))  # type: ignore[attr-defined]
+    with pytest.raises(DecryptionError):
+        await saver.acopy_thread("t", "copy")
+    assert await state(saver, "copy") == []
 
 
 async def test_a_lost_blob_is_damage_and_the_rest_stays_readable(saver: RowSaver) -> None:

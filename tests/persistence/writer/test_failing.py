@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from persistence.contracts.backend import DeleteThread, Request, Rows
 from persistence.contracts.checkpoint import ERROR, TaskWrites
+from persistence.errors import BackendError
 from persistence.memory import InMemorySaver
 from persistence.writer.failing import Losses, delay, halves
 from persistence.writer.limits import Limits
@@ -31,7 +32,7 @@ def test_halves_keep_order_and_lose_nothing(batch: list[int]) -> None:
 def lost(*requests: Request, newest: int = 10) -> Losses:
     losses = Losses(LIMITS)
     for request in requests:
-        losses.add(request, newest, ValueError("disk"))
+        losses.add(request, newest, BackendError("disk"))
     return losses
 
 

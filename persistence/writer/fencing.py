@@ -1,0 +1,45 @@
+"""Fencing: a unit that follows a head is stored only if that head is still the newest; pure.
+
+Two processes that run one thread both read its head and go on from there. The first to commit wins; the other must
+learn it instead of forking the thread in silence. So the head is compared inside the transaction that stores the unit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from persistence.errors import CheckpointConflictError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from persistence.contracts.backend import CheckpointKey, CheckpointRow
+
+
+def check_heads(
+    moves: Iterable[tuple[CheckpointRow, str | None]],
+    head_of: Callable[[str, str], str | None],
+    holds: Callable[[CheckpointKey], bool],
+) -> None:
+    """Compare what units expect with what is stored, before they are.
+
+    ``moves`` are the checkpoints about to be stored, in order, each with the head it expects; ``head_of`` and
+    ``holds`` ask the database. A checkpoint that is stored already is one that is tried again, and passes.
+
+    Raises:
+        CheckpointConflictError: The newest checkpoint is not the expected one.
+    """
+    coming: dict[tuple[str, str], str] = {}
+    for row, expected in moves:
+        thread_id, ns, checkpoint_id = row[:3]
+        place = (thread_id, ns)
+        if expected is not None:
+            head = max(head_of(thread_id, ns) or "", coming.get(place, ""))
+            if head != expected and not holds(row[:3]):
+                message = (
+                    f"Thread {thread_id!r}, namespace {ns!r} has moved on: another writer stored checkpoint "
+                    f"{head or 'none'} where {expected or 'none'} was expected. Checkpoint {checkpoint_id} was not "
+                    "saved; load the thread again and repeat the call."
+                )
+                raise CheckpointConflictError(message)
+        coming[place] = max(checkpoint_id, coming.get(place, ""))
