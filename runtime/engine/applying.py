@@ -32,7 +32,8 @@ def fold(cells: Cells, writes: Iterable[Writes], ran: dict[str, tuple[str, ...]]
 
     A superstep in which nothing was triggered (a Command's writes, an update) does not clear volatile channels.
     """
-    grouped = _grouped(writes)
+    fired: set[str] = set()
+    grouped = _grouped(writes, cells.plan.triggers, fired)
     prepared = _prepared(cells, grouped)
     version = cells.next_version()
     versions, channels = cells.versions, cells.channels
@@ -43,10 +44,11 @@ def fold(cells: Cells, writes: Iterable[Writes], ran: dict[str, tuple[str, ...]]
         }
         for triggers in ran.values():
             for trigger in triggers:
-                channel = channels.get(trigger)
+                channel = channels.get(trigger)  # a plain trigger has none: it is not consumed but cleared
                 if channel is not None and channel.consume():
                     cells.touch(trigger, channel, version)
-    updated: set[str] = set()
+    cells.trigger(fired, version, bump=bump)
+    updated = set(fired)
     for key, channel, values in prepared:
         if values is None:
             channels[key] = channel
@@ -56,7 +58,7 @@ def fold(cells: Cells, writes: Iterable[Writes], ran: dict[str, tuple[str, ...]]
         if channel.is_available():
             updated.add(key)
     if bump:
-        for key in [key for key in cells.volatile if key not in grouped]:
+        for key in [key for key in cells.volatile if key not in grouped] if cells.volatile else ():
             channel = channels[key]
             if channel.is_available() and channel.update(()):
                 cells.touch(key, channel, version)
@@ -78,7 +80,7 @@ def check(cells: Cells, finished: Sequence[Task], task: Task) -> None:
     Called before the task's writes are stored, so that a superstep that cannot be applied never gets into storage.
     Channels that take one write are checked against the siblings; reducers are tried with this task's writes alone.
     """
-    mine = _grouped((task.writes or (),))
+    mine = _grouped((task.writes or (),), cells.plan.triggers, set())
     for key, values in mine.items():
         channel = cells.channels.get(key)
         if channel is None:
@@ -91,11 +93,14 @@ def check(cells: Cells, finished: Sequence[Task], task: Task) -> None:
             channel.check([*others, *values])
 
 
-def _grouped(writes: Iterable[Writes]) -> dict[str, list[Any]]:
+def _grouped(writes: Iterable[Writes], triggers: frozenset[str], fired: set[str]) -> dict[str, list[Any]]:
+    """Return the writes by channel; those to trigger channels only say that they fired."""
     grouped: dict[str, list[Any]] = {}
     for group in writes:
         for key, value in group:
-            if key in grouped:
+            if key in triggers:
+                fired.add(key)
+            elif key in grouped:
                 grouped[key].append(value)
             elif key not in RESERVED:
                 grouped[key] = [value]

@@ -36,6 +36,7 @@ class Cells:
         "salt",
         "seen",
         "stored",
+        "triggered",
         "updated",
         "versions",
         "volatile",
@@ -52,6 +53,8 @@ class Cells:
         self.seen: dict[str, dict[str, Any]] = {}
         self.updated: set[str] | None = None
         """Channels that the last superstep changed and that hold a value; None: not known."""
+        self.triggered: set[str] = set()
+        """Trigger channels that were written in the last superstep; they have no channel object."""
         self.volatile: set[str] = set()
         """Channels that a superstep without a write to them clears."""
         self.deferred: set[str] = set()
@@ -81,6 +84,22 @@ class Cells:
             channel = template.fresh()
             self._place(key, channel)
         return channel
+
+    def trigger(self, fired: set[str], version: str, *, bump: bool) -> None:
+        """Note which trigger channels were written; when time passes, the others are cleared."""
+        stored, versions = self.stored, self.versions
+        if bump:
+            for key in self.triggered:
+                if key not in fired:
+                    del stored[key], versions[key]
+                    self.changed.discard(key)
+            self.triggered = fired
+        else:
+            self.triggered |= fired
+        for key in fired:
+            stored[key] = None
+            versions[key] = version
+        self.changed |= fired
 
     def touch(self, key: str, channel: BaseChannel[Any, Any], version: str) -> None:
         """Note that a channel changed."""
@@ -112,6 +131,8 @@ class Cells:
 
     def peek(self, key: str) -> Any:
         """Return a channel's value, or MISSING."""
+        if key in self.triggered:
+            return None
         channel = self.channels.get(key)
         return MISSING if channel is None else channel.peek()
 
@@ -126,6 +147,10 @@ class Cells:
         aliases = self.plan.aliases
         for key, value in values.items():
             name = _aliased(key, aliases)
+            if name in self.plan.triggers:
+                self.triggered.add(name)
+                self.stored[name] = None
+                continue
             template = self.plan.template(name)
             if template is None:
                 if name.startswith(_TRIGGER) and not reading:

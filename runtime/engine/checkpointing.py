@@ -48,7 +48,7 @@ def take_changes(cells: Cells, kept: dict[str, Any]) -> dict[str, Any]:
         value = cells.stored.get(key, cells)
         if value is cells:
             continue
-        if cells.channels[key].appends and type(value) in (list, str):
+        if type(value) in (list, str) and cells.channels[key].appends:
             changes[key] = _grown(cells, key, value, kept)
         else:
             changes[key] = value

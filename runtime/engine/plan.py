@@ -88,8 +88,8 @@ class Plan:
     validators: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Old node names that saved work may still use."""
-    deferring: bool = False
-    """Whether any channel waits for the end of the run."""
+    triggers: frozenset[str] = frozenset()
+    """Trigger channels of single nodes: they hold nothing but the fact that they were written."""
 
     def seal(self) -> Plan:
         """Build the indexes; called once, when the graph is compiled."""
@@ -100,7 +100,9 @@ class Plan:
                 self.subscribers[trigger] = (*self.subscribers.get(trigger, ()), node.name)
         self.internal[TASKS] = Topic(Send, key=TASKS)
         self.internal[START] = EphemeralValue(object, key=START)
-        self.deferring = any(channel.deferred for channel in self.internal.values())
+        self.triggers = frozenset(
+            branch_to(name) for name, node in self.nodes.items() if name != START and not node.defer
+        )
         return self
 
     def template(self, channel: str) -> BaseChannel[Any, Any] | None:

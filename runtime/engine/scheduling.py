@@ -41,6 +41,9 @@ def due_nodes(cells: Cells) -> list[NodePlan]:
                 names.update(subscribers[key])
     if not names:
         return []
+    if len(names) == 1:
+        node = plan.nodes[names.pop()]
+        return [node] if _triggered(cells, node) else []
     return [plan.nodes[name] for name in sorted(names) if _triggered(cells, plan.nodes[name])]
 
 

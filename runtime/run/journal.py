@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from persistence.contracts.checkpoint import CheckpointTuple, TaskWrites, Unit
-from persistence.contracts.saver import UnitSaver
+from persistence.contracts.saver import takes_units
 from runtime.engine.checkpointing import checkpoint_of, take_changes
 from runtime.run.adapting import ContractDoor
 from runtime.types.config import checkpoint_config
 
 if TYPE_CHECKING:
-    from persistence.contracts.saver import Ack
+    from persistence.contracts.saver import Ack, UnitSaver
     from runtime.engine.cells import Cells
     from runtime.types.policy import Durability
 
@@ -58,7 +58,7 @@ class Journal:
         self.durability = durability
         self._extra = extra
         self._kept = cells_kept
-        self._door: UnitSaver = saver if isinstance(saver, UnitSaver) else ContractDoor(saver)
+        self._door: UnitSaver = saver if takes_units(saver) else ContractDoor(saver)
         self._acks: deque[Ack] = deque()
         """Receipts not yet seen to be done, oldest first."""
         self._held: list[TaskWrites] = []

@@ -149,8 +149,8 @@ def _hints(cls: type) -> dict[str, Any]:
         return te.get_type_hints(cls, include_extras=True)
     except Exception as error:
         msg = (
-            f"The annotations of {cls.__qualname__!r} cannot be resolved: {error}. Names in them must exist at the top of "
-            "the module that defines the class; one defined inside a function is found only without "
+            f"The annotations of {cls.__qualname__!r} cannot be resolved: {error}. Names in them must exist at the top "
+            "of the module that defines the class; one defined inside a function is found only without "
             "`from __future__ import annotations`."
         )
         raise GraphDefinitionError(msg) from error
@@ -205,7 +205,7 @@ def _written_in(function: Any) -> dict[str, Any]:
         elif isinstance(function, types.FunctionType):
             enclosed = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
             return {**function.__globals__, **{name: cell.cell_contents for name, cell in enclosed if _is_full(cell)}}
-        elif isinstance(call := getattr(type(function), "__call__", None), types.FunctionType):
+        elif isinstance(call := getattr(type(function), "__call__", None), types.FunctionType):  # noqa: B004 - it is taken
             function = call
         else:
             return {}

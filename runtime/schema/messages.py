@@ -121,7 +121,7 @@ class _Dicts:
     def is_removal(self, message: Any) -> bool:
         return bool(message.get("role") == "remove")
 
-    def formatted(self, messages: list[Any]) -> list[Any]:
+    def formatted(self, messages: list[Any]) -> list[Any]:  # noqa: ARG002 - it is refused
         msg = "format='langchain-openai' needs the package langchain-core; install it, or leave format out."
         raise ImportError(msg)
 

@@ -95,7 +95,7 @@ def parse_config(*configs: Mapping[str, Any] | None) -> CallConfig:
     configurable = raw.setdefault("configurable", {})
     misplaced = _MISPLACED & configurable.keys()
     if misplaced:
-        name = sorted(misplaced)[0]
+        name = min(misplaced)
         msg = f"{name!r} inside config['configurable'] has no effect; pass it as config[{name!r}] or as an argument."
         raise ConfigError(msg)
     limit = raw.get("recursion_limit", DEFAULT_RECURSION_LIMIT)

@@ -55,10 +55,10 @@ class RetryPolicy:
     """Attempts in all, the first included."""
     jitter: bool = True
     """Add a random part of up to one second to each pause."""
-    retry_on: type[BaseException] | Sequence[type[BaseException]] | Callable[[BaseException], bool] = default_retry_on
+    retry_on: type[BaseException] | Sequence[type[BaseException]] | Callable[[Exception], bool] = default_retry_on
     """Which failures: a class, several, or a predicate."""
 
-    def matches(self, error: BaseException) -> bool:
+    def matches(self, error: Exception) -> bool:
         """Tell whether this policy retries the error."""
         wanted = self.retry_on
         if isinstance(wanted, type):
