@@ -154,7 +154,7 @@ async def test_a_unit_is_stored_whole_or_not_at_all(saver: SqliteSaver, path: Pa
     )
     good = saver.send_nowait(saver.encode(unit("a", "1", writes_to="0", value=["x"])))
     bad_unit = unit("b", "1", writes_to="0", value=["x"])
-    bad_unit.writes[0].writes[:] = [("refused", 1)]  # type: ignore[index]
+    bad_unit.writes[0].writes[:] = [("refused", 1)]
     bad = saver.send_nowait(saver.encode(bad_unit))
     other = saver.send_nowait(saver.encode(unit("c", "1", writes_to="0", value=["x"])))
     await good.wait()

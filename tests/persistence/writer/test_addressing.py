@@ -54,10 +54,10 @@ def asked(metadata: dict[str, Any], wanted: dict[str, Any]) -> bool:
 
 @given(metadata_dicts, metadata_dicts)
 def test_filters_compare_json_values_under_any_key(metadata: dict[str, Any], other: dict[str, Any]) -> None:
-    for key in metadata:
-        assert asked(metadata, {key: metadata[key]})
+    for key, value in metadata.items():
+        assert asked(metadata, {key: value})
         if key in other:
-            assert asked(metadata, {key: other[key]}) == (plain(metadata[key]) == plain(other[key]))
+            assert asked(metadata, {key: other[key]}) == (plain(value) == plain(other[key]))
     for key in other.keys() - metadata.keys():
         assert not asked(metadata, {key: other[key]})
 

@@ -24,7 +24,7 @@ from persistence.memory import InMemorySaver, MemorySaver
 from persistence.writer.limits import Limits
 from persistence.writer.saver import GroupCommitSaver
 from tests.persistence.writer.faults import FaultyBackend
-from tests.persistence.writer.samples import checkpoint, config, put, unit
+from tests.persistence.writer.samples import config, put, unit
 
 pytestmark = pytest.mark.anyio
 
@@ -308,53 +308,3 @@ async def test_next_versions_grow_and_branches_never_meet() -> None:
     assert first < second < saver.get_next_version(second)
     assert saver.get_next_version(first) != second
     assert saver.get_next_version(9) > saver.get_next_version(8)
-
-
-async def test_an_in_memory_saver_needs_no_opening() -> None:
-    saver = InMemorySaver()
-    receipt = await saver.send(saver.encode(unit("t", "1")))
-    assert receipt.done
-    await receipt.wait()
-    async with saver:
-        await put(saver, "2", {"a": 1})
-    assert "1 threads" in repr(saver)
-    assert (saver.home_token, saver.home_thread, saver.inline) == (None, None, True)
-    await saver.asetup()
-
-
-def test_an_in_memory_saver_serves_several_loops_at_once() -> None:
-    saver = InMemorySaver()
-
-    async def run(name: str) -> None:
-        for number in range(50):
-            await put(saver, f"{number:02}", {"a": number}, thread_id=name)
-            await put(saver, f"{number:02}", {"a": number}, thread_id="shared", ns=name)
-
-    threads = [
-        threading.Thread(target=anyio.run, args=(run, f"{number}"), kwargs={"backend": backend})
-        for number, backend in enumerate(["asyncio", "trio"] * 2)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    async def count() -> int:
-        return len([stored async for stored in saver.alist(config("shared", ns="3"))])
-
-    assert anyio.run(count) == 50
-
-
-async def test_checkpoint_values_are_copied() -> None:
-    saver = InMemorySaver()
-    values: dict[str, Any] = {"a": [1]}
-    made = checkpoint("1", values)
-    await saver.aput(config(), made, {"step": 1}, {"a": "1"})
-    values["a"].append(2)
-    made["channel_versions"]["b"] = "9"
-    for _ in range(2):
-        stored = await saver.aget_tuple(config())
-        assert stored is not None
-        assert stored.checkpoint["channel_values"] == {"a": [1]}
-        assert stored.checkpoint["channel_versions"] == {"a": "1"}
-        stored.checkpoint["channel_values"]["a"].append(3)
