@@ -56,7 +56,7 @@ def process(tmp_path: Path) -> Command:
     """Give a command in a process of its own."""
 
     def give(*words: str, text: str = "") -> Result:
-        done = subprocess.run(  # noqa: S603 - our own command
+        done = subprocess.run(
             [sys.executable, "-m", "runtime.cli", *words],
             cwd=tmp_path,
             env=environment(),

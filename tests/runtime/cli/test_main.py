@@ -68,7 +68,7 @@ def test_the_console_script_is_declared() -> None:
 @pytest.mark.slow
 def test_a_reader_that_leaves_early_is_no_error_worth_words(db: str, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "runtime.cli", "threads", "--db", db]
-    with subprocess.Popen(  # noqa: S603 - our own command
+    with subprocess.Popen(
         words, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as listing:
         assert listing.stdout is not None
@@ -82,7 +82,7 @@ def test_a_reader_that_leaves_early_is_no_error_worth_words(db: str, tmp_path: P
 @pytest.mark.slow
 def test_text_survives_a_terminal_without_unicode(db: str, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "runtime.cli", "threads", "--db", db]
-    shown = subprocess.run(  # noqa: S603 - our own command
+    shown = subprocess.run(
         words,
         cwd=tmp_path,
         env={**environment(), "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},

@@ -180,7 +180,7 @@ def test_exit_saves_once(app: str, command: Command) -> None:
     ],
 )
 @pytest.mark.parametrize("as_json", [False, True])
-def test_what_cannot_be_run_is_told_and_leaves_no_file(  # noqa: PLR0913, PLR0917 - a table
+def test_what_cannot_be_run_is_told_and_leaves_no_file(
     app: str, command: Command, tmp_path: Path, target: str, given: str, code: int, told: str, *, as_json: bool
 ) -> None:
     (tmp_path / "importing_badly.py").write_text("1 / 0")
@@ -241,7 +241,7 @@ def test_an_interrupt_from_the_keyboard_keeps_what_had_finished(tmp_path: Path, 
         "graph = StateGraph(State).add_node(quick).add_node(slow).add_edge(START, 'quick').add_edge('quick', 'slow')\n"
     )
     words = [sys.executable, "-m", "runtime.cli", "run", "slow:graph", "--input", "{}", "--thread", "t", "--db", "x.db"]
-    with subprocess.Popen(  # noqa: S603 - our own command
+    with subprocess.Popen(
         words, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as running:
         assert running.stdout is not None
