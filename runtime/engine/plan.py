@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from runtime.channels import EphemeralValue, Topic
 from runtime.channels.values import LastValueAfterFinish
 from runtime.types.command import Send
-from runtime.types.constants import START, TASKS, branch_to
+from runtime.types.constants import PULL, START, TASKS, branch_to
 
 if TYPE_CHECKING:
     from runtime.channels import BaseChannel
@@ -53,16 +53,19 @@ class NodePlan:
     defer: bool = False
     index: int = 0
     """Position in the order in which nodes were added."""
+    path_text: str = ""
+    """Text form of ``path``, as stored."""
     edge_writes: tuple[tuple[str, Any], ...] = ()
     """What finishing writes to trigger channels, whatever the node returned."""
 
     @property
     def path(self) -> tuple[str, str]:
         """Path of a task that the state triggered."""
-        return ("__pregel_pull", self.name)
+        return (PULL, self.name)
 
     def seal(self) -> None:
-        """Compute what follows from edges; called once, when the graph is compiled."""
+        """Compute what follows from name and edges; called once, when the graph is compiled."""
+        self.path_text = f"~{PULL}, {self.name}"
         self.edge_writes = (*((target, None) for target in self.targets), *((join, self.name) for join in self.joins))
 
 

@@ -58,7 +58,7 @@ class Task:
             at = self.moment
             ns = self.name if not at.ns else f"{at.ns}{NS_SEP}{self.name}"
             if self.send is None:
-                self._id = task_id(at.checkpoint_id, ns, at.step, self.name, PULL, *sorted(self.triggers))
+                self._id = task_id(at.checkpoint_id, ns, at.step, self.name, PULL, *self.triggers)
             else:
                 self._id = task_id(at.checkpoint_id, ns, at.step, self.name, PUSH, str(self.send_index))
         return self._id
@@ -86,7 +86,7 @@ class Task:
     @property
     def path_text(self) -> str:
         """Text form of the path, as stored."""
-        return path_text(self.path)
+        return self.node.path_text if self.send is None else path_text(self.path)
 
     @property
     def finished(self) -> bool:

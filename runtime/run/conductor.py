@@ -277,7 +277,7 @@ class Conductor:
                         task.writes = None
                         await self._failed(task, Failed(error))
                         return
-                self.journal.hold(self.checkpoint_id, task.id, task.path_text, task.stored_writes())
+                self.journal.finished(task)
                 if left:
                     await self.journal.flush()
             self.finished.append(task)

@@ -25,6 +25,7 @@ from runtime.types.config import checkpoint_config
 if TYPE_CHECKING:
     from persistence.contracts.saver import Ack, UnitSaver
     from runtime.engine.cells import Cells
+    from runtime.engine.tasks import Task
     from runtime.types.policy import Durability
 
 Pairs = Sequence[tuple[str, Any]]
@@ -38,6 +39,7 @@ class Journal:
         "_buffered",
         "_door",
         "_extra",
+        "_finished",
         "_held",
         "_kept",
         "_last",
@@ -45,7 +47,6 @@ class Journal:
         "durability",
         "ns",
         "saver",
-        "saves_exit",
         "thread_id",
     )
 
@@ -61,6 +62,8 @@ class Journal:
         self._door: UnitSaver = saver if takes_units(saver) else ContractDoor(saver)
         self._acks: deque[Ack] = deque()
         """Receipts not yet seen to be done, oldest first."""
+        self._finished: list[Task] = []
+        """Finished tasks whose writes are held."""
         self._held: list[TaskWrites] = []
         """Writes that travel with the next checkpoint of their superstep."""
         self._buffered: list[TaskWrites] = []
@@ -90,11 +93,26 @@ class Journal:
                 self._kept[key] = value
 
     def hold(self, checkpoint_id: str, task_id: str, path: str, writes: Pairs) -> None:
-        """Record what a task wrote; it becomes durable with the superstep's checkpoint, or when flushed."""
+        """Record writes; they become durable with the superstep's checkpoint, or when flushed."""
+        self._settle_finished()
         self._held.append(TaskWrites(checkpoint_id, task_id, path, writes))
+
+    def finished(self, task: Task) -> None:
+        """Record what a finished task wrote, likewise."""
+        self._finished.append(task)
+
+    def _settle_finished(self) -> None:
+        """Turn finished tasks into writes; not before they are sent, because ``exit`` drops most of them unsent."""
+        if self._finished:
+            self._held += [
+                TaskWrites(task.moment.checkpoint_id, task.id, task.path_text, task.stored_writes())
+                for task in self._finished
+            ]
+            self._finished = []
 
     async def flush(self) -> None:
         """Send held writes now: a crash then costs only the tasks that have not finished."""
+        self._settle_finished()
         if not self._held:
             return
         held, self._held = self._held, []
@@ -109,6 +127,7 @@ class Journal:
         """Record a checkpoint with the writes held for its superstep. In ``sync``, returns once both are durable."""
         metadata = {**self._extra, "source": source, "step": step, "parents": {}}
         if self.durability == "exit":
+            self._finished.clear()
             self._held.clear()
             self._buffered.clear()
             self._unsaved = (checkpoint_id, parent_id, metadata)
@@ -129,6 +148,7 @@ class Journal:
     async def close(self, cells: Cells | None) -> None:
         """Make everything durable. Raises what kept it from being so."""
         if self.durability == "exit" and cells is not None:
+            self._settle_finished()
             self._buffered.extend(self._held)
             self._held = []
             await self._save_exit(cells)
@@ -152,6 +172,7 @@ class Journal:
             await self._send(unit)
 
     def _unit(self, cells: Cells, checkpoint_id: str, parent_id: str | None, metadata: dict[str, Any]) -> Unit:
+        self._settle_finished()
         held, self._held = self._held, []
         changed = take_changes(cells, self._kept)
         return Unit(

@@ -48,7 +48,7 @@ def _text(ticks: int, step: int) -> str:
 
 def ticks_of(checkpoint_id: str) -> int:
     """Return the 100 ns ticks of a UUIDv6 text; 0 for an id of another form, which then orders nothing."""
-    if len(checkpoint_id) != 36 or checkpoint_id[14] != "6":  # noqa: PLR2004 - UUID text
+    if len(checkpoint_id) != 36 or checkpoint_id[14] != "6":
         return 0
     try:
         return int(checkpoint_id[:8] + checkpoint_id[9:13] + checkpoint_id[15:18], 16)
