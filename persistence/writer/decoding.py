@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import msgspec
 
 from persistence.contracts.checkpoint import Checkpoint, CheckpointTuple, Mark, PendingWrite
-from persistence.errors import CorruptDataError, StoredDataError
+from persistence.errors import CorruptDataError, DecryptionError, StoredDataError
 from persistence.serde.serializer import Serializer, place
 from persistence.writer import plain_json
 from persistence.writer.addressing import config_of
@@ -95,6 +95,9 @@ class Decoder:
             versions = {channel: body["channel_versions"][channel] for channel in rows}
         except (*DAMAGE, KeyError, TypeError, AttributeError) as error:
             _corrupt(row, f"it does not parse ({type(error).__name__}: {error})", error)
+        if self._seals and values:
+            message = f"{_title(row)} holds plain values of {sorted(values)}; a serializer that encrypts reads none."
+            raise DecryptionError(message)
         for channel, version in versions.items():
             values[channel] = self._channel(row, channel, version, lineage.get(channel), page)
         checkpoint: Checkpoint = body

@@ -371,6 +371,15 @@ def test_sealed_values_do_not_open_elsewhere() -> None:
         back(serializer, damaged(rows, blobs=[(*first[:4], *Serializer().dumps_typed([1])), second]))
 
 
+def test_values_inside_the_checkpoint_are_plain_too() -> None:
+    sealed = EncryptedSerializer(KEY)
+    with pytest.raises(DecryptionError, match="holds plain values of .'n'.; a serializer that encrypts reads none"):
+        back(sealed, Encoder(Serializer()).encode(unit({"n": 1})))
+    rows = Encoder(sealed).encode(unit({"n": 1}))
+    with pytest.raises(DecryptionError, match="holds plain values"):
+        back(sealed, forged(rows, channel_values={"n": 2}, rows=[]))
+
+
 def test_a_whole_value_cannot_pass_for_an_addition() -> None:
     serializer = EncryptedSerializer(KEY)
     stored, _ = grown(serializer, [["a"], ["b"]])
