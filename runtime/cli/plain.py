@@ -24,7 +24,7 @@ _ESCAPED: Final = frozenset({"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"})
 """Categories that move the cursor, reorder text or cannot be encoded."""
 
 
-def plain(value: Any, depth: int = 0) -> Any:  # noqa: PLR0911 - one return a kind
+def plain(value: Any, depth: int = 0) -> Any:
     """Return the value as JSON data; what JSON lacks is described in words."""
     if value is None or (isinstance(value, (bool, int)) and not isinstance(value, enum.Enum)):
         return value

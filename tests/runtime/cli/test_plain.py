@@ -53,7 +53,7 @@ class Broken:
         raise RuntimeError(msg)
 
 
-Pair = namedtuple("Pair", "left right")
+Pair = namedtuple("Pair", "left right")  # noqa: PYI024 - the old form must work as well
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.datetimes() | st.uuids(),
