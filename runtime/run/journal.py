@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -21,6 +20,7 @@ from persistence.contracts.saver import takes_units
 from runtime.engine.checkpointing import checkpoint_of, take_changes
 from runtime.run.adapting import ContractDoor
 from runtime.types.config import checkpoint_config
+from runtime.types.ids import utc_now
 
 if TYPE_CHECKING:
     from persistence.contracts.saver import Ack, UnitSaver
@@ -179,7 +179,7 @@ class Journal:
             self.thread_id,
             self.ns,
             writes=held,
-            checkpoint=checkpoint_of(cells, checkpoint_id, datetime.now(UTC).isoformat()),
+            checkpoint=checkpoint_of(cells, checkpoint_id, utc_now()),
             parent_id=parent_id,
             metadata=metadata,
             changed=changed,

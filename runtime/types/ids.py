@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Final
 
 from xxhash import xxh3_128_digest, xxh3_128_hexdigest
@@ -44,6 +45,31 @@ class CheckpointIds:
 def _text(ticks: int, step: int) -> str:
     text = f"{ticks:015x}"
     return f"{text[:8]}-{text[8:12]}-6{text[12:]}-{0x8000 | (step & 0x3FFF):04x}-{_NODE_TEXT}"
+
+
+class _Clock:
+    """Formats the time, keeping the part that changes once a second."""
+
+    __slots__ = ("_head", "_second")
+
+    def __init__(self) -> None:
+        self._second = -1
+        self._head = ""
+
+    def __call__(self) -> str:
+        now = time.time_ns() // 1000
+        second, micros = divmod(now, 1_000_000)
+        if second != self._second:
+            head = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+            self._head = head
+            self._second = second
+        else:
+            head = self._head
+        return f"{head}.{micros:06d}+00:00"
+
+
+utc_now = _Clock()
+"""Return the time as ISO 8601, UTC, with microseconds."""
 
 
 def ticks_of(checkpoint_id: str) -> int:
