@@ -1,6 +1,5 @@
 """A chat model that answers by rule, so that every story has one known outcome."""
 
-# ruff: noqa: RUF001 - the stories speak Chinese, full-width punctuation included
 from __future__ import annotations
 
 import re

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Annotated, Any, TypedDict
 
 import anyio
@@ -20,7 +20,7 @@ class Log(TypedDict, total=False):
     log: Annotated[list[str], operator.add]
 
 
-def note(name: str) -> Callable[[Any], dict[str, Any]]:
+def note(name: str) -> Callable[[Any], Awaitable[dict[str, Any]]]:
     """Return a node that adds its name to the log."""
 
     async def node(_state: Any) -> dict[str, Any]:

@@ -31,7 +31,7 @@ class RecordingSaver(BaseCheckpointSaver):
         self,
         config: Any,
         *,
-        filter: Mapping[str, Any] | None = None,  # noqa: A002 - the contract's name
+        filter: Mapping[str, Any] | None = None,
         before: Any = None,
         limit: int | None = None,
     ) -> AsyncIterator[Any]:

@@ -47,9 +47,7 @@ ACTIONS = st.tuples(st.sampled_from(["run", "run from", "replay", "update", "upd
 async def play(saver: Any, actions: list[tuple[str, int]]) -> None:
     """Run, fork and edit at random; compare both channels live and reloaded, at every checkpoint."""
     graph = both_graph(saver)
-    turn = 0
-    for action, pick in [("run", 0), *actions]:
-        turn += 1
+    for turn, (action, pick) in enumerate([("run", 0), *actions], start=1):
         values = {"turn": turn, "full": [-turn], "delta": [-turn]}
         known = await history(graph)
         old = known[pick % len(known)].config if known else CONFIG
@@ -73,9 +71,7 @@ async def play(saver: Any, actions: list[tuple[str, int]]) -> None:
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @settings(max_examples=15, deadline=None)
 @given(actions=st.lists(ACTIONS, max_size=6))
-def test_an_incremental_channel_equals_a_full_one_on_every_branch(
-    backend: str, actions: list[tuple[str, int]]
-) -> None:
+def test_an_incremental_channel_equals_a_full_one_on_every_branch(backend: str, actions: list[tuple[str, int]]) -> None:
     async def run() -> None:
         await play(InMemorySaver(), actions)
 

@@ -9,6 +9,7 @@ import pytest
 
 from runtime.errors import GraphDrained
 from runtime.runtime import RunControl
+from runtime.types import Durability
 from tests.stories.graphs import CONFIG, chain, fan
 
 pytestmark = pytest.mark.anyio
@@ -59,7 +60,7 @@ every_mode = pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 
 
 @every_mode
-async def test_aclose_returns_when_every_node_has_stopped_and_work_is_saved(saver: Any, durability: str) -> None:
+async def test_aclose_returns_when_every_node_has_stopped_and_work_is_saved(saver: Any, durability: Durability) -> None:
     story = Slow()
     graph = story.compile(saver)
     stream = graph.astream({}, CONFIG, durability=durability)
@@ -70,7 +71,7 @@ async def test_aclose_returns_when_every_node_has_stopped_and_work_is_saved(save
 
 
 @every_mode
-async def test_a_context_managed_stream_ends_with_its_block(saver: Any, durability: str) -> None:
+async def test_a_context_managed_stream_ends_with_its_block(saver: Any, durability: Durability) -> None:
     story = Slow()
     graph = story.compile(saver)
     with anyio.fail_after(10):
@@ -109,7 +110,7 @@ async def test_an_error_in_the_consumers_block_ends_the_run_and_arrives_unchange
 
 
 @every_mode
-async def test_a_cancel_scope_around_a_stream_ends_the_run(saver: Any, durability: str) -> None:
+async def test_a_cancel_scope_around_a_stream_ends_the_run(saver: Any, durability: Durability) -> None:
     story = Slow()
     graph = story.compile(saver)
     with anyio.fail_after(10):
@@ -121,7 +122,7 @@ async def test_a_cancel_scope_around_a_stream_ends_the_run(saver: Any, durabilit
 
 
 @every_mode
-async def test_a_cancel_scope_around_a_call_ends_the_run(saver: Any, durability: str) -> None:
+async def test_a_cancel_scope_around_a_call_ends_the_run(saver: Any, durability: Durability) -> None:
     story = Slow()
     graph = story.compile(saver)
     with anyio.fail_after(10):

@@ -1,9 +1,10 @@
-"""Two runs on one thread, repeated inputs, the first checkpoint, and finished siblings: nothing is lost or done twice."""
+"""Two runs on one thread, repeated inputs, first checkpoints, finished siblings: nothing is lost or done twice."""
 
 import operator
 import subprocess
 import sys
 import textwrap
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -13,6 +14,7 @@ import pytest
 from persistence.sqlite import SqliteSaver
 from runtime.errors import EmptyInputError, ThreadBusyError, ThreadConflictError
 from runtime.graph import START, StateGraph
+from runtime.types import Durability
 from tests.stories.graphs import CONFIG, Gate, chain, fan, history, thread
 from tests.stories.recording import RecordingSaver
 
@@ -46,12 +48,12 @@ def slow_graph(running: list[int] | None = None) -> StateGraph:
 
 
 @every_mode
-async def test_two_runs_on_one_thread_lose_no_update(saver: Any, durability: str) -> None:
+async def test_two_runs_on_one_thread_lose_no_update(saver: Any, durability: Durability) -> None:
     graph = slow_graph().compile(checkpointer=saver)
     await graph.ainvoke({"x": 0}, CONFIG)
     async with anyio.create_task_group() as group:
         for x in (1, 2):
-            group.start_soon(lambda x=x: graph.ainvoke({"x": x}, CONFIG, durability=durability))
+            group.start_soon(partial(graph.ainvoke, {"x": x}, CONFIG, durability=durability))
     assert sorted((await graph.aget_state(CONFIG)).values["log"]) == [0, 1, 2]
 
 
@@ -67,7 +69,7 @@ async def test_the_history_of_two_runs_is_one_line(saver: Any) -> None:
     graph = slow_graph().compile(checkpointer=saver)
     async with anyio.create_task_group() as group:
         for x in range(5):
-            group.start_soon(lambda x=x: graph.ainvoke({"x": x}, CONFIG))
+            group.start_soon(graph.ainvoke, {"x": x}, CONFIG)
     snapshots = await history(graph)
     assert [s.parent_config for s in snapshots] == [s.config for s in snapshots[1:]] + [None]
     assert len(snapshots) == 15
@@ -122,7 +124,7 @@ async def test_runs_on_different_threads_do_not_wait_for_each_other(saver: Any) 
     with anyio.fail_after(10):
         async with anyio.create_task_group() as group:
             for name in ("one", "two"):
-                group.start_soon(lambda name=name: graph.ainvoke({}, thread(name)))
+                group.start_soon(graph.ainvoke, {}, thread(name))
 
 
 async def test_a_failed_or_cancelled_run_frees_its_thread(saver: Any) -> None:
@@ -264,7 +266,7 @@ async def test_nothing_saved_is_said_clearly(saver: Any) -> None:
 
 
 @every_mode
-async def test_a_finished_sibling_does_not_run_again_after_a_restart(database: str, durability: str) -> None:
+async def test_a_finished_sibling_does_not_run_again_after_a_restart(database: str, durability: Durability) -> None:
     gate = Gate("ok")
     runs: list[str] = []
 
@@ -284,13 +286,14 @@ async def test_a_finished_sibling_does_not_run_again_after_a_restart(database: s
 
 
 @every_mode
-async def test_failing_again_and_again_never_repeats_the_sibling(saver: Any, durability: str) -> None:
+async def test_failing_again_and_again_never_repeats_the_sibling(saver: Any, durability: Durability) -> None:
     gate = Gate("ok")
     runs: list[str] = []
     graph = fan(("ok", lambda _state: runs.append("ok") or {"log": ["ok"]}), ("bad", gate.fail)).compile(
         checkpointer=saver
     )
-    for value in ({}, None, None):
+    inputs: list[Any] = [{}, None, None]
+    for value in inputs:
         gate.error = ValueError("boom")
         with pytest.raises(ValueError, match="boom"):
             await gate.run(graph, value, CONFIG, durability=durability)

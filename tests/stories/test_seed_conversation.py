@@ -1,6 +1,5 @@
 """Conversations that remember: one thread id, several calls, in memory and in a database."""
 
-# ruff: noqa: RUF001
 # mypy: ignore-errors
 # The graphs are a user's code as printed in the course that this library follows; only imports and model differ.
 from typing import Any
@@ -11,6 +10,7 @@ from persistence.memory import InMemorySaver
 from persistence.sqlite import SqliteSaver
 from runtime.graph import END, START, StateGraph
 from runtime.graph.message import MessagesState
+from runtime.types import Durability
 from tests.stories.fake_model import FakeModel, content_of, role_of
 
 
@@ -24,8 +24,8 @@ class Kind:
     def __init__(self, name: str) -> None:
         if name == "objects":
             messages = pytest.importorskip("langchain_core.messages")
-            self.human = lambda text: messages.HumanMessage(text)
-            self.model = FakeModel(lambda text: messages.AIMessage(text))
+            self.human = messages.HumanMessage
+            self.model = FakeModel(messages.AIMessage)
         else:
             self.human = lambda text: {"role": "user", "content": text}
             self.model = FakeModel(lambda text: {"role": "assistant", "content": text})
@@ -146,7 +146,7 @@ def test_each_turn_continues_the_step_count(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("durability", ["exit", "async", "sync"])
-def test_the_durability_mode_does_not_change_the_answer(kind: Kind, durability: str) -> None:
+def test_the_durability_mode_does_not_change_the_answer(kind: Kind, durability: Durability) -> None:
     graph = conversation(kind.model).compile(checkpointer=InMemorySaver())
     config = {"configurable": {"thread_id": "chapter_tmp"}}
     res = graph.invoke({"messages": [kind.human("你好")]}, config=config, durability=durability)
@@ -162,7 +162,7 @@ def test_the_durability_mode_does_not_change_the_answer(kind: Kind, durability: 
 
 
 @pytest.mark.parametrize("durability", ["exit", "async", "sync"])
-def test_every_durability_mode_remembers_the_conversation(kind: Kind, durability: str, database: str) -> None:
+def test_every_durability_mode_remembers_the_conversation(kind: Kind, durability: Durability, database: str) -> None:
     config = {"configurable": {"thread_id": "1"}}
     for turn in TURNS:
         with SqliteSaver.from_conn_string(database) as checkpointer:

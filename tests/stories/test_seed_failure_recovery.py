@@ -9,10 +9,11 @@ import pytest
 
 from persistence.sqlite import SqliteSaver
 from runtime.graph import END, START, StateGraph
+from runtime.types import Durability
 from tests.stories.fake_model import FakeModel
 
 pytest.importorskip("langchain_core")
-from langchain_core.messages import AIMessage, HumanMessage  # noqa: E402 - optional package
+from langchain_core.messages import AIMessage, HumanMessage
 
 
 class OverAllState(TypedDict):
@@ -164,7 +165,7 @@ def test_the_live_view_shows_only_the_failed_node_as_next(database: str) -> None
 
 
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
-def test_the_repaired_program_continues_without_running_the_poem_again(database: str, durability: str) -> None:
+def test_the_repaired_program_continues_without_running_the_poem_again(database: str, durability: Durability) -> None:
     fail(database, durability=durability)
 
     repaired = Program(broken=False)

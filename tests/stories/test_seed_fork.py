@@ -1,6 +1,5 @@
 """Going back to a checkpoint, changing what it holds, and running on from there."""
 
-# ruff: noqa: RUF001
 # mypy: ignore-errors
 # The graph is a user's code as printed in the course that this library follows; only imports and model differ.
 from typing import Any, Literal, TypedDict
@@ -11,7 +10,7 @@ from runtime.graph import END, START, StateGraph
 from tests.stories.fake_model import FakeModel, FakeRouterModel
 
 pytest.importorskip("langchain_core")
-from langchain_core.messages import AIMessage, HumanMessage  # noqa: E402 - optional package
+from langchain_core.messages import AIMessage, HumanMessage
 
 
 class OverAllState(TypedDict):

@@ -1,6 +1,5 @@
 """Facts that hold for one call only: the runtime context."""
 
-# ruff: noqa: RUF001
 # mypy: ignore-errors
 # The graph is a user's code as printed in the course that this library follows; only imports and model differ.
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from runtime.runtime import Runtime
 from tests.stories.fake_model import FakeModel
 
 pytest.importorskip("langchain_core")
-from langchain_core.messages import AIMessage, HumanMessage  # noqa: E402 - optional package
+from langchain_core.messages import AIMessage, HumanMessage
 
 
 @dataclass
@@ -46,7 +45,8 @@ def build(events: list[str], model: FakeModel) -> StateGraph:
 
         user_input = state["user_input"]
         messages = state.get("messages", [])
-        response = model.invoke([HumanMessage(content=system_prompt)] + messages + [HumanMessage(content=user_input)])  # noqa: RUF005 - as printed
+        prompt = [HumanMessage(content=system_prompt), *messages, HumanMessage(content=user_input)]
+        response = model.invoke(prompt)
         return {"messages": [response], "output": response.content}
 
     builder = StateGraph(state_schema=OverAllState, context_schema=UserContext)

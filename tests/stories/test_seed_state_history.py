@@ -12,7 +12,7 @@ from runtime.types import PregelTask, StateSnapshot
 from tests.stories.fake_model import FakeModel
 
 pytest.importorskip("langchain_core")
-from langchain_core.messages import AIMessage, HumanMessage  # noqa: E402 - optional package
+from langchain_core.messages import AIMessage, HumanMessage
 
 
 class OverAllState(TypedDict):

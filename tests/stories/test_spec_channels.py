@@ -23,9 +23,9 @@ from tests.stories.graphs import CONFIG, chain, fan, history
 pytestmark = pytest.mark.anyio
 
 
-def schema(annotation: Any, **others: Any) -> type:
+def schema(annotation: Any, **others: Any) -> Any:
     """A state with one key ``k`` of the given kind, and a log."""
-    return TypedDict("State", {"k": annotation, "log": Annotated[list[str], operator.add], **others}, total=False)  # type: ignore[operator]
+    return TypedDict("State", {"k": annotation, "log": Annotated[list[str], operator.add], **others}, total=False)
 
 
 def write(value: Any) -> Any:

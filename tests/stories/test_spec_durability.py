@@ -5,7 +5,7 @@ from typing import Any
 import anyio
 import pytest
 
-from runtime.types import Command, interrupt
+from runtime.types import Command, Durability, interrupt
 from tests.stories.graphs import CONFIG, Gate, chain, fan, history, note, steps
 from tests.stories.recording import RecordingSaver
 
@@ -67,7 +67,7 @@ async def test_async_is_the_default(saver: Any) -> None:
 
 
 @every_mode
-async def test_the_result_is_the_same_in_every_mode(saver: Any, durability: str) -> None:
+async def test_the_result_is_the_same_in_every_mode(saver: Any, durability: Durability) -> None:
     graph = fan("x", "y").compile(checkpointer=saver)
     assert await graph.ainvoke({"a": 1}, CONFIG, durability=durability) == {"a": 1, "log": ["st", "x", "y", "join"]}
     assert (await graph.aget_state(CONFIG)).values == {"a": 1, "log": ["st", "x", "y", "join"]}
@@ -87,7 +87,7 @@ async def test_exit_saves_a_chain_of_runs_without_the_steps_between(saver: Any) 
 
 
 @every_mode
-async def test_a_failure_keeps_what_had_finished(saver: Any, durability: str) -> None:
+async def test_a_failure_keeps_what_had_finished(saver: Any, durability: Durability) -> None:
     gate = Gate("ok")
     runs: list[str] = []
     graph = fan(("ok", lambda _state: runs.append("ok") or {"log": ["ok"]}), ("bad", gate.fail)).compile(
@@ -109,7 +109,7 @@ async def test_a_failure_keeps_what_had_finished(saver: Any, durability: str) ->
 
 
 @every_mode
-async def test_a_failure_in_the_first_step_keeps_the_input(saver: Any, durability: str) -> None:
+async def test_a_failure_in_the_first_step_keeps_the_input(saver: Any, durability: Durability) -> None:
     gate = Gate()
     graph = chain(("bad", gate.fail)).compile(checkpointer=saver)
     gate.open.set()
@@ -120,7 +120,7 @@ async def test_a_failure_in_the_first_step_keeps_the_input(saver: Any, durabilit
 
 
 @every_mode
-async def test_an_interrupt_is_kept_and_can_be_answered(saver: Any, durability: str) -> None:
+async def test_an_interrupt_is_kept_and_can_be_answered(saver: Any, durability: Durability) -> None:
     async def ask(_state: Any) -> dict[str, Any]:
         return {"log": [interrupt("q")]}
 
@@ -136,7 +136,7 @@ async def test_an_interrupt_is_kept_and_can_be_answered(saver: Any, durability: 
 
 
 @every_mode
-async def test_a_cancelled_run_keeps_finished_steps_and_finished_siblings(saver: Any, durability: str) -> None:
+async def test_a_cancelled_run_keeps_finished_steps_and_finished_siblings(saver: Any, durability: Durability) -> None:
     started = anyio.Event()
     runs: list[str] = []
 
@@ -159,7 +159,7 @@ async def test_a_cancelled_run_keeps_finished_steps_and_finished_siblings(saver:
     assert runs == ["ok"]
 
 
-async def cancelled_error(saver: Any, durability: str, *, alone: bool) -> Any:
+async def cancelled_error(saver: Any, durability: Durability, *, alone: bool) -> Any:
     """What is recorded for a node that was cancelled from outside."""
     started = anyio.Event()
 
@@ -184,12 +184,14 @@ async def cancelled_error(saver: Any, durability: str, *, alone: bool) -> Any:
 
 @every_mode
 @pytest.mark.parametrize("alone", [True, False])
-async def test_cancellation_is_recorded_the_same_way_in_every_mode(saver: Any, durability: str, alone: bool) -> None:
+async def test_cancellation_is_recorded_the_same_way_in_every_mode(
+    saver: Any, durability: Durability, alone: bool
+) -> None:
     assert "Cancelled" in str(await cancelled_error(saver, durability, alone=alone))
 
 
 @every_mode
-async def test_a_cancelled_call_raises_the_cancellation(saver: Any, durability: str) -> None:
+async def test_a_cancelled_call_raises_the_cancellation(saver: Any, durability: Durability) -> None:
     started = anyio.Event()
     ended: list[str] = []
 
@@ -246,7 +248,9 @@ async def test_exit_reports_a_failed_checkpoint_at_the_end() -> None:
 
 
 @every_mode
-async def test_a_value_that_cannot_be_stored_fails_the_run_and_its_node_runs_again(saver: Any, durability: str) -> None:
+async def test_a_value_that_cannot_be_stored_fails_the_run_and_its_node_runs_again(
+    saver: Any, durability: Durability
+) -> None:
     runs: list[Any] = []
 
     async def n(_state: Any) -> dict[str, Any]:
@@ -265,18 +269,19 @@ async def test_a_value_that_cannot_be_stored_fails_the_run_and_its_node_runs_aga
 
 
 @every_mode
-async def test_durability_without_a_checkpointer_does_nothing(durability: str) -> None:
+async def test_durability_without_a_checkpointer_does_nothing(durability: Durability) -> None:
     assert await chain("n").compile().ainvoke({}, durability=durability) == {"log": ["n"]}
 
 
 async def test_an_unknown_durability_is_refused(saver: Any) -> None:
     graph = chain("n").compile(checkpointer=saver)
+    unknown: Any = "sometimes"
     with pytest.raises(ValueError, match="(?i)durability"):
-        await graph.ainvoke({}, CONFIG, durability="sometimes")
+        await graph.ainvoke({}, CONFIG, durability=unknown)
 
 
 @every_mode
-async def test_a_third_party_saver_needs_only_the_async_contract(durability: str) -> None:
+async def test_a_third_party_saver_needs_only_the_async_contract(durability: Durability) -> None:
     graph = fan("x", ("y", note("y"))).compile(checkpointer=RecordingSaver())
     await graph.ainvoke({}, CONFIG, durability=durability)
     assert (await graph.ainvoke({}, CONFIG, durability=durability))["log"] == ["st", "x", "y", "join"] * 2

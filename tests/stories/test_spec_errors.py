@@ -98,7 +98,8 @@ async def test_an_error_raised_twice_by_resuming_is_noted_for_each_task_only_onc
     gate = Gate()
     gate.open.set()
     graph = chain(("bad", gate.fail)).compile(checkpointer=saver)
-    for value in ({}, None):
+    inputs: list[Any] = [{}, None]
+    for value in inputs:
         gate.error = ValueError("boom")
         with pytest.raises(ValueError, match="boom") as caught:
             await graph.ainvoke(value, CONFIG)

@@ -81,7 +81,9 @@ async def test_errors_that_are_not_retried_by_default(error: Exception) -> None:
     assert node.attempts == [1]
 
 
-@pytest.mark.parametrize("error", [ConnectionError(), AssertionError(), MemoryError(), Exception(), InvalidUpdateError()])
+@pytest.mark.parametrize(
+    "error", [ConnectionError(), AssertionError(), MemoryError(), Exception(), InvalidUpdateError()]
+)
 async def test_errors_that_are_retried_by_default(error: Exception) -> None:
     node = Flaky(error)
     await single(node, retry_policy=RetryPolicy(**QUICK)).compile().ainvoke({})

@@ -178,7 +178,8 @@ async def test_goto_takes_one_name_or_several(goto: Any, expected: list[str]) ->
 
 async def test_a_goto_annotation_does_not_restrict_routing() -> None:
     def gt(_state: Log) -> Command[Literal["y"]]:
-        return Command(goto="z")
+        elsewhere: Any = "z"
+        return Command(goto=elsewhere)
 
     builder = StateGraph(Log)
     builder.add_node("gt", gt)
@@ -200,9 +201,7 @@ class Counted(TypedDict, total=False):
 
 def loop(until: int) -> StateGraph:
     builder = StateGraph(Counted)
-    builder.add_node(
-        "n", lambda state: {"n": state.get("n", 0) + 1, "seen": [(state["left"], state["last"])]}
-    )
+    builder.add_node("n", lambda state: {"n": state.get("n", 0) + 1, "seen": [(state["left"], state["last"])]})
     builder.add_edge(START, "n")
     builder.add_conditional_edges("n", lambda state: "n" if state["n"] < until else END)
     return builder

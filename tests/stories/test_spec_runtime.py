@@ -52,7 +52,9 @@ def with_context(node: Any, context_schema: Any = None) -> Any:
         (Ctx, None, None),
     ],
 )
-async def test_the_context_is_what_the_caller_passed_in_the_schemas_shape(schema: Any, given: Any, expected: Any) -> None:
+async def test_the_context_is_what_the_caller_passed_in_the_schemas_shape(
+    schema: Any, given: Any, expected: Any
+) -> None:
     seen: list[Any] = []
 
     async def n(_state: Log, runtime: Runtime) -> None:
@@ -146,7 +148,7 @@ async def test_the_config_is_injected_by_name_and_annotation() -> None:
     def typed(_state: Log, config: RunnableConfig) -> None:
         seen.append(config["configurable"]["thread_id"])
 
-    def optional(_state: Log, config: Optional[RunnableConfig] = None) -> None:  # noqa: UP045 - this spelling counts
+    def optional(_state: Log, config: Optional[RunnableConfig] = None) -> None:
         assert config is not None
         seen.append(config["configurable"]["thread_id"])
 

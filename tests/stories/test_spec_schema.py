@@ -82,7 +82,7 @@ async def test_a_node_gets_only_the_keys_of_its_input_schema() -> None:
         a: int
 
     builder = StateGraph(Log)
-    builder.add_node("by_argument", lambda state: seen.append(state), input_schema=Part)
+    builder.add_node("by_argument", seen.append, input_schema=Part)
     builder.add_edge(START, "by_argument")
     await builder.compile().ainvoke({"a": 1, "log": ["x"]})
     assert seen == [{"a": 1}]
@@ -289,8 +289,9 @@ def test_a_branch_is_added_once() -> None:
 
 @pytest.mark.parametrize("option", ["interrupt_before", "interrupt_after"])
 def test_breakpoints_at_compile_time_name_known_nodes(option: str) -> None:
+    options: Any = {option: ["nope"]}
     with pytest.raises(ValueError, match="nope"):
-        chain("a").compile(**{option: ["nope"]})
+        chain("a").compile(**options)
 
 
 async def test_unreachable_nodes_and_nodes_named_like_keys_are_allowed() -> None:

@@ -77,7 +77,7 @@ async def test_a_command_as_input_with_an_unknown_goto(saver: Any) -> None:
 
 @pytest.mark.parametrize("option", ["interrupt_before", "interrupt_after"])
 async def test_a_breakpoint_at_an_unknown_node(saver: Any, option: str) -> None:
-    graph = chain("x").compile(checkpointer=saver)
+    graph: Any = chain("x").compile(checkpointer=saver)
     with pytest.raises(UnknownNodeError, match="nope"):
         await graph.ainvoke({}, CONFIG, **{option: ["nope"]})
     assert await history(graph) == []
@@ -129,7 +129,8 @@ async def test_a_checkpoint_that_does_not_exist(saver: Any, thread_exists: bool)
     before = await history(graph)
     with pytest.raises(CheckpointNotFoundError):
         await graph.aget_state(missing())
-    for value in (None, {"a": 1}, Command(update={"a": 1})):
+    values: list[Any] = [None, {"a": 1}, Command(update={"a": 1})]
+    for value in values:
         with pytest.raises(CheckpointNotFoundError):
             await graph.ainvoke(value, missing())
     with pytest.raises(CheckpointNotFoundError):

@@ -195,7 +195,7 @@ async def test_sends_of_an_update_are_pending_on_the_new_checkpoint(saver: Any) 
     assert (await graph.ainvoke(None, updated))["log"] == ["w7"]
 
 
-# as_node="__input__" and "__copy__"
+# The special names __input__ and __copy__
 
 
 async def test_an_update_as_input_acts_like_fresh_input(saver: Any) -> None:
@@ -250,9 +250,7 @@ async def test_several_updates_of_one_superstep_need_their_nodes(saver: Any) -> 
     await graph.ainvoke({}, CONFIG)
     with pytest.raises(InvalidUpdateError):
         await graph.abulk_update_state(CONFIG, [[StateUpdate({"a": 1}), StateUpdate({"a": 2})]])
-    await graph.abulk_update_state(
-        CONFIG, [[StateUpdate({"log": ["px"]}, "x"), StateUpdate({"log": ["py"]}, "y")]]
-    )
+    await graph.abulk_update_state(CONFIG, [[StateUpdate({"log": ["px"]}, "x"), StateUpdate({"log": ["py"]}, "y")]])
     snapshot = await graph.aget_state(CONFIG)
     assert snapshot.next == ("join",)
     assert snapshot.values["log"] == ["st", "px", "py"]

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from runtime.errors import InvalidUpdateError
-from runtime.types import Overwrite
+from runtime.types import Durability, Overwrite
 from tests.stories.graphs import CONFIG, chain, fan, history
 
 pytestmark = pytest.mark.anyio
@@ -47,7 +47,7 @@ class Pair:
         return run
 
 
-CONFLICTS = {
+CONFLICTS: dict[str, list[Any]] = {
     "two values for a plain key": [{"a": 1}, {"a": 2}],
     "a reducer that raises": [{"log": ["ok"]}, {"log": ["bad"]}],
     "two overwrites": [{"log": Overwrite([1])}, {"log": Overwrite([2])}],
@@ -57,7 +57,7 @@ CONFLICTS = {
 @pytest.mark.parametrize("conflict", list(CONFLICTS))
 @every_mode
 async def test_the_thread_stays_readable_and_a_mended_program_continues(
-    saver: Any, conflict: str, durability: str
+    saver: Any, conflict: str, durability: Durability
 ) -> None:
     story = Pair(*CONFLICTS[conflict])
     graph = story.compile(saver)
