@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -12,7 +13,13 @@ import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
-from persistence.errors import BackendError, CorruptDataError, PersistenceClosedError, TransientBackendError
+from persistence.errors import (
+    BackendError,
+    CheckpointConflictError,
+    CorruptDataError,
+    PersistenceClosedError,
+    TransientBackendError,
+)
 from persistence.sqlite import SqliteSaver
 from persistence.sqlite.faults import described, read_fault, write_fault
 from persistence.writer.bridge import BRIDGE
@@ -173,6 +180,32 @@ async def test_many_savers_and_tasks_on_one_file(path: Path) -> None:
                     nursery.start_soon(_put_one, saver, f"{name}{number}")
         assert first.statistics().failures == second.statistics().failures == 0
         assert len([one async for one in first.alist(None)]) == 200
+
+
+async def test_of_two_savers_that_follow_one_head_exactly_one_goes_on(path: Path) -> None:
+    outcomes: list[str] = []
+
+    async def follow(saver: SqliteSaver, name: str, head: str) -> None:
+        one = replace(unit("t", f"{head}{name}", parent=head or None, value=[name]), expected_head=head)
+        try:
+            receipt = await saver.send(saver.encode(one))
+            await receipt.wait()
+            outcomes.append(name)
+        except CheckpointConflictError:
+            outcomes.append("refused")
+
+    async with SqliteSaver(path) as first, SqliteSaver(path) as second:
+        head = ""
+        for _ in range(20):
+            outcomes.clear()
+            async with anyio.create_task_group() as nursery:
+                nursery.start_soon(follow, first, "a", head)
+                nursery.start_soon(follow, second, "b", head)
+            (winner,) = [name for name in outcomes if name != "refused"]
+            assert sorted(outcomes) == sorted([winner, "refused"])
+            head += winner
+        stored = [one async for one in first.alist(config())]
+    assert [one.checkpoint["id"] for one in stored] == [head[: 20 - number] for number in range(20)]
 
 
 async def _put_one(saver: SqliteSaver, thread_id: str) -> None:
