@@ -25,6 +25,7 @@ from persistence.contracts.checkpoint import (
 from persistence.errors import CorruptDataError, DecryptionError, SerializationError, UnknownTypeError
 from persistence.serde.encrypted import EncryptedSerializer
 from persistence.serde.serializer import Serializer
+from persistence.writer import encoding
 from persistence.writer.decoding import Decoder, blobs_of, group_writes, unreferenced
 from persistence.writer.encoding import Encoder, checksum
 from persistence.writer.inlining import inlines
@@ -210,6 +211,26 @@ def test_names_no_database_can_key_on_are_refused(bad: str) -> None:
             encode(refused)
     with pytest.raises(TypeError, match="thread_id must be a string, not int"):
         encode(Unit(7, "", checkpoint=made))  # type: ignore[arg-type]
+
+
+def test_names_may_be_any_other_text() -> None:
+    for good in ("", "two\nlines", "\x7f", "é\u200b", "\U0001f600", "a" * 10_000):
+        made = checkpoint("c", {good: [1]}, {good: "1"})
+        assert back(Serializer(), Encoder(Serializer()).encode(Unit(good, good, checkpoint=made, changed={good: [1]})))
+
+
+def test_the_memory_of_good_names_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "KNOWN_NAMES", 3)
+    encoder = Encoder(Serializer())
+    for number in range(20):
+        encoder.encode(Unit(f"t{number}", "", checkpoint=checkpoint("c", {})))
+        assert len(encoder._names) <= 3
+
+
+def test_a_changed_value_missing_among_the_values_is_found_again() -> None:
+    made = checkpoint("c", {}, {"a": "1"})
+    rows = Encoder(Serializer()).encode(Unit("t", "", checkpoint=made, changed={"a": 5}))
+    assert back(Serializer(), rows).checkpoint["channel_values"] == {"a": 5}
 
 
 # ---- append-only channels ---------------------------------------------------------------------------------------
