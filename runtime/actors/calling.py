@@ -73,10 +73,11 @@ class Call:
         if self.wants:
             function = partial(function, **self.arguments(scope))
         if self.is_async:
-            return await Contained(context.run(function, value), context)
+            return await Contained(context.run(function, value), context, scope)
+        scope.waits()
         result = await to_thread.run_sync(partial(context.run, function, value), limiter=_limiter(scope.run.depth))
         if inspect.isawaitable(result):
-            return await Contained(result, context)
+            return await Contained(result, context, scope)
         return result
 
 
@@ -87,11 +88,13 @@ class Contained:
     it.
     """
 
-    __slots__ = ("awaitable", "context")
+    __slots__ = ("awaitable", "context", "scope")
 
-    def __init__(self, awaitable: Awaitable[Any], context: Context) -> None:
+    def __init__(self, awaitable: Awaitable[Any], context: Context, scope: Scope) -> None:
         self.awaitable = awaitable
         self.context = context
+        self.scope = scope
+        """Told when the awaitable waits for the first time."""
 
     def __await__(self) -> Generator[Any, Any, Any]:
         run = self.context.run
@@ -102,6 +105,7 @@ class Contained:
             waiting = run(steps.send, None)
         except StopIteration as stop:
             return stop.value
+        self.scope.waits()
         while True:
             try:
                 sent = yield waiting

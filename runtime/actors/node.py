@@ -22,6 +22,7 @@ from runtime.schema.coerce import fingerprint, view
 from runtime.types.constants import ROOT, START
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextvars import Context
 
     from runtime.engine.cells import Cells
@@ -59,9 +60,13 @@ class NodeActor:
         """Refuse further messages and return those unread."""
         return [] if self._mailbox is None else self._mailbox.close()
 
-    async def handle(self, task: Task) -> Outcome:
-        """Run a task to its outcome. Raises only the event loop's cancellation and non-Exceptions of the node."""
+    async def handle(self, task: Task, on_wait: Callable[[], None] | None = None) -> Outcome:
+        """Run a task to its outcome. Raises only the event loop's cancellation and non-Exceptions of the node.
+
+        ``on_wait`` is called whenever the node starts to wait for something.
+        """
         scope = Scope(self.stage, task)
+        scope.on_wait = on_wait
         while True:
             context = copy_context()
             context.run(scope.enter)
@@ -79,6 +84,7 @@ class NodeActor:
                 pause_for = self._retry_pause(scope, error)
                 if pause_for is None:
                     return Failed(error, scope.attempt)
+                scope.waits()
                 await anyio.sleep(pause_for)
                 scope.attempt += 1
                 scope.restart()

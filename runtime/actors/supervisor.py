@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import anyio
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from runtime.engine.tasks import Task
+
+BREATH: Final = 16
+"""Messages that a worker handles before it lets others run, if none of them waited."""
 
 Report = Callable[["Task", Outcome, int], Awaitable[None]]
 """Told of each outcome as it comes, with the number of tasks still at work."""
@@ -52,7 +55,10 @@ class Supervisor:
         """Actors with unread mail, once per message."""
         self._idle: list[anyio.Event] = []
         self._workers = 0
-        self._active: dict[Task, anyio.CancelScope] = {}
+        self._awake = 0
+        """Workers that neither idle nor wait for their node."""
+        self._busy: set[_Worker] = set()
+        """Workers with a task."""
         self._outcomes: deque[tuple[Task, Outcome]] = deque()
         self._arrived = anyio.Event()
         self._stopping = False
@@ -124,17 +130,26 @@ class Supervisor:
             try:
                 actor.mailbox.put_nowait(unsent[0])
             except anyio.WouldBlock:
-                return
+                break
             unsent.popleft()
             self._mail.append(actor)
-            self._wake()
+        self._see_to_mail()
 
-    def _wake(self) -> None:
+    def _see_to_mail(self) -> None:
+        """If mail waits and every worker waits for its node, put one more to work.
+
+        One at a time: a worker whose node never waits handles the next message itself, so that many small nodes cost one
+        worker, and many that wait get one each.
+        """
+        if not self._mail or self._awake:
+            return
         if self._idle:
+            self._awake += 1
             self._idle.pop().set()
         elif self._limit is None or self._workers < self._limit:
+            self._awake += 1
             self._workers += 1
-            self._nursery.start_soon(self._work, name="actorgraph worker")
+            self._nursery.start_soon(_Worker(self).work, name="actorgraph worker")
 
     def _stop_others(self, unsent: deque[Task]) -> None:
         """Cancel what is at work and answer what is unread."""
@@ -144,44 +159,12 @@ class Supervisor:
         unsent.clear()
         while self._mail:
             self._settle(self._mail.popleft().mailbox.take_nowait(), CANCELLED)
-        for scope in self._active.values():
-            scope.cancel()
+        for worker in tuple(self._busy):
+            worker.cancel()
 
     def _settle(self, task: Task, outcome: Outcome) -> None:
         self._outcomes.append((task, outcome))
         self._arrived.set()
-
-    async def _work(self) -> None:
-        """Handle mail until the run closes."""
-        try:
-            while not self._closed:
-                if self._mail:
-                    actor = self._mail.popleft()
-                    await self._handle(actor, actor.mailbox.take_nowait())
-                else:
-                    woken = anyio.Event()
-                    self._idle.append(woken)
-                    try:
-                        await woken.wait()
-                    finally:
-                        if woken in self._idle:
-                            self._idle.remove(woken)
-        finally:
-            self._workers -= 1
-
-    async def _handle(self, actor: NodeActor, task: Task) -> None:
-        outcome: Outcome = CANCELLED
-        try:
-            with anyio.CancelScope() as scope:
-                self._active[task] = scope
-                outcome = await actor.handle(task)
-        except cancelled_class():
-            raise
-        except BaseException as error:  # noqa: BLE001 - the conductor raises it to the caller
-            outcome = Failed(error)
-        finally:
-            del self._active[task]
-            self._settle(task, outcome)
 
     def close(self) -> None:
         """Let the workers end; unread mail is answered as cancelled."""
@@ -200,3 +183,78 @@ class Supervisor:
             len(self._idle),
             self._limit,
         )
+
+
+class _Worker:
+    """A task of the nursery that handles mail until the run closes, or until its task is cancelled."""
+
+    __slots__ = ("_scope", "_supervisor", "_waiting")
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
+        self._scope = anyio.CancelScope()
+        self._waiting = False
+        """Whether its node waits for something."""
+
+    def cancel(self) -> None:
+        """End it, with the task it has."""
+        self._scope.cancel()
+
+    async def work(self) -> None:
+        """Handle mail."""
+        owner = self._supervisor
+        handled = 0
+        try:
+            with self._scope:
+                while not owner._closed:  # noqa: SLF001 - the two are one thing
+                    if not owner._mail:  # noqa: SLF001
+                        await self._idle()
+                        continue
+                    actor = owner._mail.popleft()  # noqa: SLF001
+                    await self._handle(actor, actor.mailbox.take_nowait())
+                    handled += 1
+                    if handled % BREATH == 0:
+                        await anyio.lowlevel.checkpoint()
+        finally:
+            owner._workers -= 1  # noqa: SLF001
+            if not self._waiting:
+                owner._awake -= 1  # noqa: SLF001
+
+    async def _idle(self) -> None:
+        owner = self._supervisor
+        woken = anyio.Event()
+        owner._idle.append(woken)  # noqa: SLF001
+        owner._awake -= 1  # noqa: SLF001
+        self._waiting = True
+        try:
+            await woken.wait()
+            self._waiting = False
+        finally:
+            if woken in owner._idle:  # noqa: SLF001
+                owner._idle.remove(woken)  # noqa: SLF001
+            elif self._waiting and woken.is_set():
+                self._waiting = False  # woken and cancelled at once: it counts as awake, and ends so
+
+    def node_waits(self) -> None:
+        """Let another worker see to the mail: this one's node waits for something."""
+        if not self._waiting:
+            self._waiting = True
+            self._supervisor._awake -= 1  # noqa: SLF001
+            self._supervisor._see_to_mail()  # noqa: SLF001
+
+    async def _handle(self, actor: NodeActor, task: Task) -> None:
+        owner = self._supervisor
+        owner._busy.add(self)  # noqa: SLF001
+        outcome: Outcome = CANCELLED
+        try:
+            outcome = await actor.handle(task, self.node_waits)
+        except cancelled_class():
+            raise
+        except BaseException as error:  # noqa: BLE001 - the conductor raises it to the caller
+            outcome = Failed(error)
+        finally:
+            owner._busy.discard(self)  # noqa: SLF001
+            if self._waiting:
+                self._waiting = False
+                owner._awake += 1  # noqa: SLF001
+            owner._settle(task, outcome)  # noqa: SLF001

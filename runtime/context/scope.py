@@ -13,6 +13,8 @@ from runtime.types.ids import interrupt_id
 from runtime.types.interrupts import Interrupt
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from runtime.engine.tasks import Task
     from runtime.types.config import CallConfig, RunnableConfig
     from runtime.types.streams import StreamWriter
@@ -42,7 +44,7 @@ SCOPE: ContextVar[Scope] = ContextVar("actorgraph_scope")
 class Scope:
     """Built once per task; what it offers is built when asked for."""
 
-    __slots__ = ("_config", "asked", "attempt", "beat", "calls", "first_attempt", "run", "task")
+    __slots__ = ("_config", "asked", "attempt", "beat", "calls", "first_attempt", "on_wait", "run", "task")
 
     def __init__(self, run: RunView, task: Task) -> None:
         self.run = run
@@ -55,12 +57,19 @@ class Scope:
         """Those without an answer."""
         self.beat: Any = None
         """Restarts the idle timeout, where there is one."""
+        self.on_wait: Callable[[], None] | None = None
+        """Told when the node starts to wait, so that others get to work."""
         self._config: RunnableConfig | None = None
 
     def enter(self) -> None:
         """Make this the current scope; called inside the node's own context copy."""
         SCOPE.set(self)
         ASKER.set(self)
+
+    def waits(self) -> None:
+        """Say that the node waits for something."""
+        if self.on_wait is not None:
+            self.on_wait()
 
     def restart(self) -> None:
         """Begin another attempt."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from runtime.engine.tasks import Task
     from runtime.streaming.hub import HubStatistics
     from runtime.run.program import Call, Program
+
+BREATH: Final = 8
+"""Supersteps that may pass before a run lets others run, if none of its nodes waited."""
 
 LOG = logging.getLogger("actorgraph")
 
@@ -192,6 +195,8 @@ class Conductor:
                 await self.hub.tasks_started(self, tasks)
             if not await self._superstep(supervisor, tasks):
                 return
+            if self.step % BREATH == 0:
+                await anyio.lowlevel.checkpoint()
             if self._breaks(self.call.interrupt_after, tasks):
                 await self._announce_break()
                 return
