@@ -144,7 +144,7 @@ def _kind(cls: type) -> str | None:
     return None if shape is None else _KINDS[shape.code]
 
 
-def _shape_of(name: str, cls: type) -> Shape | None:  # noqa: PLR0911 - one return a kind
+def _shape_of(name: str, cls: type) -> Shape | None:
     if issubclass(cls, enum.Enum):
         return shapes.EnumShape(name, cls)
     if issubclass(cls, BaseException):

@@ -32,7 +32,7 @@ def initial_of(typ: Any) -> Any:
     origin = _ABSTRACT.get(origin, origin)
     try:
         return origin()
-    except Exception:
+    except Exception:  # noqa: BLE001 - a type that has no empty value starts without one
         return MISSING
 
 
@@ -43,7 +43,7 @@ def overwritten(write: Any) -> tuple[bool, Any]:
     if isinstance(write, dict):
         if len(write) == 1 and OVERWRITE in write:
             return True, write[OVERWRITE]
-        if len(write) == 2 and write.get("type") == OVERWRITE and "value" in write:
+        if len(write) == 2 and write.get("type") == OVERWRITE and "value" in write:  # noqa: PLR2004 - its two keys
             return True, write["value"]
     return False, None
 

@@ -18,7 +18,7 @@ class Topic(BaseChannel[Sequence[Value], Value | list[Value]], Generic[Value]):
 
     __slots__ = ("accumulate", "values")
 
-    def __init__(self, typ: Any = object, accumulate: bool = False, key: str = "") -> None:
+    def __init__(self, typ: Any = object, accumulate: bool = False, key: str = "") -> None:  # noqa: FBT001, FBT002 - as in LangGraph
         super().__init__(typ, key)
         self.accumulate = accumulate
         self.values: list[Value] = []

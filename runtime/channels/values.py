@@ -139,7 +139,7 @@ class EphemeralValue(_Cell[Value]):
     __slots__ = ("guard",)
     volatile: ClassVar[bool] = True
 
-    def __init__(self, typ: Any = object, guard: bool = True, key: str = "") -> None:
+    def __init__(self, typ: Any = object, guard: bool = True, key: str = "") -> None:  # noqa: FBT001, FBT002 - as in LangGraph
         super().__init__(typ, key)
         self.guard = guard
 
@@ -173,7 +173,7 @@ class UntrackedValue(_Cell[Value]):
     __slots__ = ("guard",)
     stored: ClassVar[bool] = False
 
-    def __init__(self, typ: Any = object, guard: bool = True, key: str = "") -> None:
+    def __init__(self, typ: Any = object, guard: bool = True, key: str = "") -> None:  # noqa: FBT001, FBT002 - as in LangGraph
         super().__init__(typ, key)
         self.guard = guard
 

@@ -28,7 +28,7 @@ def fingerprint(value: Any) -> bytes | None:
     written = io.BytesIO()
     try:
         _Tracer(written, protocol=5).dump(value)
-    except Exception:
+    except Exception:  # noqa: BLE001 - values pickle themselves, and may fail in any way; there is then no digest
         return None
     return hashlib.blake2b(written.getbuffer(), digest_size=_SIZE).digest()
 
@@ -46,7 +46,7 @@ class _Tracer(pickle.Pickler):
             return _same, (id(obj),)
         try:
             reduced = obj.__reduce_ex__(5)
-        except Exception:
+        except Exception:  # noqa: BLE001 - see the class
             return _same, (id(obj),)
         return (_same, (id(obj),)) if isinstance(reduced, str) else reduced
 

@@ -48,7 +48,7 @@ def _is_instance(value: Any, cls: type) -> bool:
 
 def _items_conform(value: Any, arguments: tuple[Any, ...]) -> bool:
     if isinstance(value, tuple):
-        if len(arguments) == 2 and arguments[1] is ...:
+        if len(arguments) == 2 and arguments[1] is ...:  # noqa: PLR2004 - tuple[item, ...]
             arguments = (arguments[0],) * len(value)
         return len(value) == len(arguments) and all(map(conforms, value, arguments))
     if isinstance(value, Mapping):

@@ -160,7 +160,7 @@ def _pydantic_hints(cls: Any) -> dict[str, Any]:
     fields: Mapping[str, Any] = cls.model_fields
     try:
         hints = te.get_type_hints(cls, include_extras=True)
-    except Exception:
+    except Exception:  # noqa: BLE001 - pydantic itself has resolved them, from more namespaces than we can see
         hints = {}
     return {name: hints[name] if name in hints else _pydantic_annotation(field) for name, field in fields.items()}
 
@@ -205,7 +205,7 @@ def _written_in(function: Any) -> dict[str, Any]:
         elif isinstance(function, types.FunctionType):
             enclosed = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
             return {**function.__globals__, **{name: cell.cell_contents for name, cell in enclosed if _is_full(cell)}}
-        elif isinstance(call := getattr(type(function), "__call__", None), types.FunctionType):
+        elif isinstance(call := getattr(type(function), "__call__", None), types.FunctionType):  # noqa: B004 - it is taken
             function = call
         else:
             return {}
@@ -223,5 +223,5 @@ def _resolved(annotation: Any, namespace: dict[str, Any]) -> Any | None:
     holder = types.SimpleNamespace(__annotations__={"hint": annotation})
     try:
         return te.get_type_hints(holder, globalns=namespace, include_extras=True)["hint"]
-    except Exception:
+    except Exception:  # noqa: BLE001 - evaluating text can raise anything; it then says nothing about the input
         return None

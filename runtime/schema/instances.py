@@ -111,5 +111,5 @@ def _is_same(item: Any, default: Any) -> bool:
         return False
     try:
         return bool(item == default)
-    except Exception:
+    except Exception:  # noqa: BLE001 - arrays, for one, have no single answer: then it was set
         return False

@@ -34,7 +34,7 @@ def add_messages(
     left: Messages = None,
     right: Messages = None,
     *,
-    format: Literal["langchain-openai"] | None = None,
+    format: Literal["langchain-openai"] | None = None,  # noqa: A002 - LangGraph's public name
 ) -> Any:
     """Return ``left`` with the messages of ``right`` added.
 
@@ -121,7 +121,7 @@ class _Dicts:
     def is_removal(self, message: Any) -> bool:
         return bool(message.get("role") == "remove")
 
-    def formatted(self, messages: list[Any]) -> list[Any]:
+    def formatted(self, messages: list[Any]) -> list[Any]:  # noqa: ARG002 - it is refused
         msg = "format='langchain-openai' needs the package langchain-core; install it, or leave format out."
         raise ImportError(msg)
 
@@ -140,7 +140,7 @@ class _LangChain:
     """Messages as langchain_core's classes."""
 
     def __init__(self) -> None:
-        from langchain_core import messages
+        from langchain_core import messages  # noqa: PLC0415 - optional, and slow to import
 
         self._library = messages
         self._whole: set[type] = set()

@@ -100,7 +100,7 @@ class Model:
                 node = node["schema"]
 
     def _compiled(self, node: CoreSchema) -> Callable[[Any], Any]:
-        from pydantic_core import SchemaValidator
+        from pydantic_core import SchemaValidator  # noqa: PLC0415 - optional; a model was given, so it is there
 
         if self._definitions:
             node = {"type": "definitions", "schema": node, "definitions": list(self._definitions.values())}

@@ -38,7 +38,7 @@ def keep_last(_: Any, right: Any) -> Any:
 
 def state(**hints: Any) -> Schema:
     """Return the schema of a TypedDict with these keys."""
-    return introspect(typing.TypedDict("State", hints))  # type: ignore[operator]
+    return introspect(typing.TypedDict("State", hints))
 
 
 def declared(hint: Any) -> Any:
