@@ -24,8 +24,16 @@ T = TypeVar("T")
 OLDEST_SQLITE: Final = (3, 37, 0)
 """The first with STRICT tables."""
 
-WAL_PAGES: Final = 4000
+WAL_PAGES: Final = 1000
 """Log size, 16 MiB, at which a commit also copies the log into the file. SQLite's own 1000 is one busy batch."""
+
+GROWN_LOG: Final = 4 * 1024 * 1024
+"""Bytes the log is given at once when a database is opened: some 15 ms, and room for a thousand single commits."""
+
+_SPILLING: Final = 20
+"""Pages of cache while the log grows; few, so that its pages are written instead of kept."""
+
+_SPILLED_BLOB: Final = 1024 * 1024
 
 CACHE_KIB: Final = 16 * 1024
 """Pages kept per connection: the tops of the indexes, which every insert of another thread touches."""
@@ -81,11 +89,31 @@ def prepare_writer(connection: sqlite3.Connection, path: str, synchronous: Synch
         connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         migrate(connection, path)
+        if not in_memory:
+            _patiently(lambda: _grow_log(connection), patience)
     except sqlite3.Error as error:
         message = f"{path} cannot be opened: {described(error)}"
         raise BackendOpenError(message) from error
     _add_functions(connection)
     return in_memory
+
+
+def _grow_log(connection: sqlite3.Connection) -> None:
+    """Let the write-ahead log have its working size before anyone waits for a commit.
+
+    A commit that makes the log file longer has the file system write its own journal too, which nearly doubles its
+    time (measured on ext4: 540 against 315 us). Pages that a transaction spills into the log and then takes back leave
+    the file long and the database as it was. The log keeps that length until the last connection closes.
+    """
+    connection.execute(f"PRAGMA cache_size = {_SPILLING}")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.execute(QUERIES["grow_log_table"])
+        for _ in range(GROWN_LOG // _SPILLED_BLOB):
+            connection.execute(QUERIES["grow_log"], (_SPILLED_BLOB,))
+    finally:
+        connection.execute("ROLLBACK")
+        connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
 
 
 def prepare_reader(connection: sqlite3.Connection) -> None:

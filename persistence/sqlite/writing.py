@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -20,10 +22,22 @@ if TYPE_CHECKING:
 
     from persistence.contracts.backend import CheckpointKey
 
-_PUT_CHECKPOINT: Final = QUERIES["put_checkpoint"]
-_KEEP_BLOB: Final = QUERIES["keep_blob"]
-_KEEP_WRITE: Final = QUERIES["keep_write"]
-_PUT_WRITE: Final = QUERIES["put_write"]
+Row = tuple[Any, ...]
+
+ROWS_AT_ONCE: Final = (64, 16, 4, 1)
+"""Sizes of the inserts that a table's rows are split into, largest first; each is one prepared statement."""
+
+
+def _widened(sql: str) -> tuple[tuple[int, str], ...]:
+    """Return the one-row insert for each number of rows."""
+    head, row, tail = re.split(r"(?<=VALUES )(\([?, ]+\))", sql, maxsplit=1)
+    return tuple((size, head + ", ".join([row] * size) + tail) for size in ROWS_AT_ONCE)
+
+
+_PUT_CHECKPOINT: Final = _widened(QUERIES["put_checkpoint"])
+_KEEP_BLOB: Final = _widened(QUERIES["keep_blob"])
+_KEEP_WRITE: Final = _widened(QUERIES["keep_write"])
+_PUT_WRITE: Final = _widened(QUERIES["put_write"])
 
 
 def commit(connection: sqlite3.Connection, segments: Sequence[Segment]) -> None:
@@ -59,7 +73,20 @@ def _insert(connection: sqlite3.Connection, rows: Merged) -> None:
         (_PUT_WRITE, rows.upserts),
     ):
         if table:
-            connection.executemany(sql, table)
+            _insert_rows(connection, sql, table)
+
+
+def _insert_rows(connection: sqlite3.Connection, sized: tuple[tuple[int, str], ...], rows: Sequence[Row]) -> None:
+    """Insert rows, many per statement.
+
+    The driver takes the interpreter's lock back after each statement; row by row, a busy event loop would make each
+    wait its turn, and the loop and the database would work by turns instead of side by side.
+    """
+    done = 0
+    for size, sql in sized:
+        while len(rows) - done >= size:
+            connection.execute(sql, tuple(chain.from_iterable(rows[done : done + size])))
+            done += size
 
 
 def _head(connection: sqlite3.Connection, thread_id: str, ns: str) -> str | None:
@@ -85,9 +112,9 @@ def _copy_thread(connection: sqlite3.Connection, request: CopyThread) -> None:
         return
     reseal, source, target = request.reseal, (request.source,), request.target
     writes = connection.execute(QUERIES["all_writes"], source).fetchall()
-    connection.executemany(_KEEP_WRITE, (reseal.write(row, target) for row in writes))
+    _insert_rows(connection, _KEEP_WRITE, [reseal.write(row, target) for row in writes])
     blobs = connection.execute(QUERIES["all_blobs"], source).fetchall()
-    connection.executemany(_KEEP_BLOB, (reseal.blob(row, target) for row in blobs))
+    _insert_rows(connection, _KEEP_BLOB, [reseal.blob(row, target) for row in blobs])
 
 
 def _prune(connection: sqlite3.Connection, request: Prune) -> None:

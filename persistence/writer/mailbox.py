@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from persistence.errors import PersistenceClosedError
-from persistence.writer.receipts import Receipt
+from persistence.writer.receipts import Receipt, Round
 
 if TYPE_CHECKING:
     from persistence.contracts.backend import Request
@@ -28,6 +28,8 @@ class Mailbox:
         self._queue: deque[Receipt] = deque()
         self._waiting: deque[tuple[Receipt, anyio.Event]] = deque()
         self._wake: anyio.Event | None = None
+        self._round = Round()
+        """Shared by what is accepted until the next batch is taken."""
         self._sequence = 0
         self.closed = False
         self.bytes = 0
@@ -60,7 +62,7 @@ class Mailbox:
             raise PersistenceClosedError(message)
         if self._waiting or not self._has_room(request.size):
             raise anyio.WouldBlock
-        receipt = Receipt(request)
+        receipt = Receipt(request, self._round)
         self._append(receipt)
         self._notify()
         return receipt
@@ -71,7 +73,7 @@ class Mailbox:
             return self.put_nowait(request)
         except anyio.WouldBlock:
             pass
-        receipt, event = Receipt(request), anyio.Event()
+        receipt, event = Receipt(request, self._round), anyio.Event()
         receipt.confirmed = False
         self._waiting.append((receipt, event))
         try:
@@ -98,6 +100,7 @@ class Mailbox:
         """Return what waits, up to the limits of a batch, and give its room to waiting senders."""
         batch: list[Receipt] = []
         size = 0
+        self._round = Round()
         queue, most, largest = self._queue, self._limits.batch_items, self._limits.batch_bytes
         while queue and len(batch) < most:
             receipt = queue[0]

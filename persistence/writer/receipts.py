@@ -10,15 +10,38 @@ if TYPE_CHECKING:
     from persistence.contracts.backend import Request
 
 
-class Receipt:
-    """The ack of one request, and its place in the channel.
+class Round:
+    """What the receipts of one batch share: one event for everybody who waits for one of them.
 
-    It makes its event when somebody waits, and only then: most receipts are looked at after they are done.
+    It makes its event when somebody waits, and only then: most receipts are looked at after they are done. Setting it
+    wakes all waiters, also those of a receipt that a later batch takes; they look and wait again.
     """
 
-    __slots__ = ("_event", "confirmed", "done", "error", "request", "sequence", "size")
+    __slots__ = ("event",)
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self) -> None:
+        self.event: anyio.Event | None = None
+
+    async def wait(self) -> None:
+        """Return after the next ``wake``."""
+        if self.event is None:
+            self.event = anyio.Event()
+        await self.event.wait()
+
+    def wake(self) -> None:
+        """Let everybody who waits look again."""
+        event, self.event = self.event, None
+        if event is not None:
+            event.set()
+
+
+class Receipt:
+    """The ack of one request, and its place in the channel."""
+
+    __slots__ = ("_round", "confirmed", "done", "error", "request", "sequence", "size")
+
+    def __init__(self, request: Request, round_: Round | None = None) -> None:
+        self._round = Round() if round_ is None else round_
         self.request = request
         """What to commit; gone once settled, so that a kept receipt does not keep the bytes."""
         self.size = request.size
@@ -27,7 +50,6 @@ class Receipt:
         """False between the moment a waiting sender is given room and the moment it takes it."""
         self.done = False
         self.error: BaseException | None = None
-        self._event: anyio.Event | None = None
 
     async def wait(self) -> None:
         """Return once the request is durable. Raises the error that kept it from being so."""
@@ -37,18 +59,15 @@ class Receipt:
 
     async def settled(self) -> None:
         """Return once the request is durable or has failed."""
-        if not self.done:
-            if self._event is None:
-                self._event = anyio.Event()
-            await self._event.wait()
+        while not self.done:
+            await self._round.wait()
 
     def settle(self, error: BaseException | None = None) -> None:
         """Mark the request durable, or failed; the bytes it held are let go."""
         self.error = error
         self.done = True
         del self.request
-        if self._event is not None:
-            self._event.set()
+        self._round.wake()
 
     def __repr__(self) -> str:
         """Tell the state."""

@@ -176,3 +176,11 @@ SELECT v FROM checkpoint_migrations;
 -- note_migration --
 -- Remember that a migration was applied.
 INSERT INTO checkpoint_migrations (v) VALUES (?);
+
+-- grow_log_table --
+-- A table that is never committed: what is written to it lengthens the log.
+CREATE TABLE _log_room (room BLOB);
+
+-- grow_log --
+-- Write a blob of this many zero bytes.
+INSERT INTO _log_room (room) VALUES (zeroblob(?));
