@@ -149,7 +149,7 @@ class GraphDrained(RuntimeLibraryError):  # noqa: N818 - LangGraph's public name
         self.reason = reason
 
 
-class GraphBubbleUp(BaseException):  # noqa: N818 - a signal
+class GraphBubbleUp(BaseException):
     """Root of the signals that travel through user code."""
 
 

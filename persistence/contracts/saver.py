@@ -136,6 +136,9 @@ class UnitSaver(Protocol):
 
 
 def takes_units(saver: object) -> TypeGuard[UnitSaver]:
-    """Tell whether a saver offers the unit door. (A runtime protocol check costs more than a superstep.)"""
+    """Tell whether a saver offers the unit door.
+
+    A runtime protocol check would cost more than a superstep.
+    """
     kind = type(saver)
     return hasattr(kind, "send_nowait") and hasattr(kind, "register_types")

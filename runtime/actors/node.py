@@ -20,6 +20,7 @@ from runtime.engine.writing import branch_writes, fresh_values, input_writes, re
 from runtime.errors import GraphInterrupt, InvalidUpdateError, NodeCancelledError, ParentCommand
 from runtime.schema.coerce import fingerprint, view
 from runtime.types.constants import ROOT, START
+from runtime.types.policy import TimeoutPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,7 +77,7 @@ class NodeActor:
                 return Paused(tuple(scope.asked) or pause.interrupts)
             except ParentCommand as command:
                 return Escalated(command.command)
-            except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - whatever the node raised is its outcome
+            except (Exception, BaseExceptionGroup) as error:
                 if isinstance(error, BaseExceptionGroup) and error.split(GraphInterrupt)[1] is None:
                     return Paused(tuple(scope.asked))
                 if not isinstance(error, Exception):
@@ -111,7 +112,9 @@ class NodeActor:
                 error.add_note(f"While building the input of node {task.name!r}")
                 raise
             before = fingerprint(value) if stage.debug else None
-            timeout = task.send.timeout if task.send is not None and task.send.timeout is not None else node.timeout
+            timeout = node.timeout
+            if task.send is not None and task.send.timeout is not None:
+                timeout = TimeoutPolicy.coerce(task.send.timeout)
             if timeout is not None:
                 result = await timed(timeout, node, scope, node.call(context, scope, value))
             else:

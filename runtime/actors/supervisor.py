@@ -1,8 +1,8 @@
-"""The supervisor of a run: gives tasks to node actors, has workers handle their mail, and decides what failure means.
+"""The supervisor of a run: gives tasks to node actors, has workers handle their mail, decides what failure means.
 
 An actor is a mailbox and a rule, not a task of its own: workers are tasks of the run's nursery, started when mail waits
-and no worker is free, and reused by whichever actor has mail next. A superstep of one task is handled by the conductor's
-own task, the run's first worker, so that a chain of nodes spawns nothing.
+and no worker is free, and reused by whichever actor has mail next. A superstep of one task is handled by the
+conductor's own task, the run's first worker, so that a chain of nodes spawns nothing.
 """
 
 from __future__ import annotations
@@ -138,8 +138,8 @@ class Supervisor:
     def _see_to_mail(self) -> None:
         """If mail waits and every worker waits for its node, put one more to work.
 
-        One at a time: a worker whose node never waits handles the next message itself, so that many small nodes cost one
-        worker, and many that wait get one each.
+        One at a time: a worker whose node never waits handles the next message itself, so that many small nodes cost
+        one worker, and many that wait get one each.
         """
         if not self._mail or self._awake:
             return

@@ -36,17 +36,9 @@ def fold(cells: Cells, writes: Iterable[Writes], ran: dict[str, tuple[str, ...]]
     grouped = _grouped(writes, cells.plan.triggers, fired)
     prepared = _prepared(cells, grouped)
     version = cells.next_version()
-    versions, channels = cells.versions, cells.channels
+    channels = cells.channels
     if ran:
-        cells.seen = {
-            name: {trigger: versions[trigger] for trigger in triggers if trigger in versions}
-            for name, triggers in ran.items()
-        }
-        for triggers in ran.values():
-            for trigger in triggers:
-                channel = channels.get(trigger)  # a plain trigger has none: it is not consumed but cleared
-                if channel is not None and channel.consume():
-                    cells.touch(trigger, channel, version)
+        _consume(cells, ran, version)
     cells.trigger(fired, version, bump=bump)
     updated = set(fired)
     for key, channel, values in prepared:
@@ -57,21 +49,45 @@ def fold(cells: Cells, writes: Iterable[Writes], ran: dict[str, tuple[str, ...]]
         cells.touch(key, channel, version)
         if channel.is_available():
             updated.add(key)
-    if bump:
-        for key in [key for key in cells.volatile if key not in grouped] if cells.volatile else ():
-            channel = channels[key]
-            if channel.is_available() and channel.update(()):
-                cells.touch(key, channel, version)
-                if channel.is_available():
-                    updated.add(key)
-        if cells.deferred and updated.isdisjoint(cells.plan.subscribers):
-            for key in list(cells.deferred):
-                channel = channels[key]
-                if channel.finish():
-                    cells.touch(key, channel, version)
-                    if channel.is_available():
-                        updated.add(key)
+    if bump and cells.volatile:
+        _clear(cells, [key for key in cells.volatile if key not in grouped], updated, version)
+    if bump and cells.deferred and updated.isdisjoint(cells.plan.subscribers):
+        _finish(cells, updated, version)
     cells.updated = updated if bump or cells.updated is None else cells.updated | updated
+
+
+def _consume(cells: Cells, ran: dict[str, tuple[str, ...]], version: str) -> None:
+    """Note what the nodes have seen, and empty the barriers that started them."""
+    versions, channels = cells.versions, cells.channels
+    cells.seen = {
+        name: {trigger: versions[trigger] for trigger in triggers if trigger in versions}
+        for name, triggers in ran.items()
+    }
+    for triggers in ran.values():
+        for trigger in triggers:
+            channel = channels.get(trigger)  # a plain trigger has none: it is not consumed but cleared
+            if channel is not None and channel.consume():
+                cells.touch(trigger, channel, version)
+
+
+def _clear(cells: Cells, keys: Iterable[str], updated: set[str], version: str) -> None:
+    """Let a superstep pass for channels that it did not write to."""
+    for key in keys:
+        channel = cells.channels[key]
+        if channel.is_available() and channel.update(()):
+            cells.touch(key, channel, version)
+            if channel.is_available():
+                updated.add(key)
+
+
+def _finish(cells: Cells, updated: set[str], version: str) -> None:
+    """Tell the channels that waited for it that nothing else is left to do."""
+    for key in list(cells.deferred):
+        channel = cells.channels[key]
+        if channel.finish():
+            cells.touch(key, channel, version)
+            if channel.is_available():
+                updated.add(key)
 
 
 def check(cells: Cells, finished: Sequence[Task], task: Task) -> None:
@@ -110,7 +126,7 @@ def _grouped(writes: Iterable[Writes], triggers: frozenset[str], fired: set[str]
 def _prepared(cells: Cells, grouped: dict[str, list[Any]]) -> list[tuple[str, BaseChannel[Any, Any], list[Any] | None]]:
     """Return the channels to update with their writes, having done everything that can fail on copies.
 
-    One plain write to a channel cannot fail. Several writes, or a reducer, can: they are folded into a copy first, which
+    One plain write to a channel cannot fail. Several writes, or a reducer, can: they are folded into a copy first, that
     then takes the channel's place (writes None), so that a failure leaves no cell torn.
     """
     prepared: list[tuple[str, BaseChannel[Any, Any], list[Any] | None]] = []

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-
 if TYPE_CHECKING:
     from persistence.contracts.checkpoint import Unit
     from persistence.contracts.saver import BaseCheckpointSaver
@@ -44,8 +43,6 @@ class ContractDoor:
 
     def send_nowait(self, request: Unit) -> Any:
         """Refuse: storing takes a wait."""
-
-
         raise anyio.WouldBlock(request)
 
     async def send(self, request: Unit) -> Settled:

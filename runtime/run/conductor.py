@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +23,7 @@ from runtime.engine.projecting import values_of, values_with
 from runtime.engine.resuming import waiting
 from runtime.engine.scheduling import due
 from runtime.engine.tasks import Moment
-from runtime.errors import GraphDrained, GraphRecursionError, ParentCommand, create_error_message, ErrorCode
+from runtime.errors import ErrorCode, GraphDrained, GraphRecursionError, ParentCommand, create_error_message
 from runtime.run.claiming import claimed
 from runtime.run.journal import Journal
 from runtime.run.opening import Opening
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
     from runtime.actors.outcomes import Outcome
     from runtime.actors.supervisor import SupervisorStatistics
     from runtime.engine.tasks import Task
-    from runtime.streaming.hub import HubStatistics
     from runtime.run.program import Call, Program
+    from runtime.streaming.hub import HubStatistics
 
 BREATH: Final = 8
 """Supersteps that may pass before a run lets others run, if none of its nodes waited."""
@@ -150,7 +151,7 @@ class Conductor:
         if self.interrupts:
             return
         for key, channel in self.cells.channels.items():
-            missing = getattr(channel, "names", frozenset()) - getattr(channel, "seen", frozenset())
+            missing: frozenset[str] = getattr(channel, "names", frozenset()) - getattr(channel, "seen", frozenset())
             if missing and key.startswith("join:"):
                 LOG.warning(
                     "Run of graph %r on thread %r ended while node %r still waits for %s to run (join edge).",
@@ -167,10 +168,9 @@ class Conductor:
                 await self.journal.close(self.cells)
 
     async def _close_quietly(self) -> None:
-        try:
+        # The cancellation under way tells the caller that the run is incomplete.
+        with suppress(Exception):
             await self._close()
-        except Exception:  # noqa: BLE001, S110 - the cancellation under way tells the caller that the run is incomplete
-            pass
 
     async def _supersteps(self, supervisor: Supervisor) -> None:
         while True:
@@ -274,36 +274,42 @@ class Conductor:
     async def _report(self, task: Task, outcome: Outcome, left: int) -> None:
         """Record one outcome as it comes. What finished is sent at once, unless its superstep ends right here."""
         if isinstance(outcome, Completed):
-            if self.journal is not None:
-                if self._width > 1:
-                    try:
-                        check(self.cells, self.finished, task)
-                    except Exception as error:  # noqa: BLE001 - the node's writes are at fault
-                        task.writes = None
-                        await self._failed(task, Failed(error))
-                        return
-                self.journal.finished(task)
-                if left:
-                    await self.journal.flush()
-            self.finished.append(task)
-            if self.hub is not None:
-                await self.hub.task_finished(self, task)
+            await self._completed(task, left)
         elif isinstance(outcome, Paused):
-            task.interrupts = outcome.interrupts
-            if self.journal is not None:
-                writes: list[tuple[str, Any]] = [(INTERRUPT, list(outcome.interrupts))]
-                if task.answers:
-                    writes.append((RESUME, list(task.answers)))
-                self.journal.hold(self.checkpoint_id, task.id, task.path_text, writes)
-                await self.journal.flush()
-            if self.hub is not None:
-                await self.hub.task_paused(self, task)
+            await self._paused(task, outcome)
         elif isinstance(outcome, Failed):
             await self._failed(task, outcome)
         elif isinstance(outcome, Cancelled):
             await self._record_error(task, "CancelledError()")
         elif isinstance(outcome, Escalated):
             self._command = (task, outcome.command)
+
+    async def _completed(self, task: Task, left: int) -> None:
+        if self.journal is not None:
+            if self._width > 1:
+                try:
+                    check(self.cells, self.finished, task)
+                except Exception as error:  # noqa: BLE001 - the node's writes are at fault
+                    task.writes = None
+                    await self._failed(task, Failed(error))
+                    return
+            self.journal.finished(task)
+            if left:
+                await self.journal.flush()
+        self.finished.append(task)
+        if self.hub is not None:
+            await self.hub.task_finished(self, task)
+
+    async def _paused(self, task: Task, outcome: Paused) -> None:
+        task.interrupts = outcome.interrupts
+        if self.journal is not None:
+            writes: list[tuple[str, Any]] = [(INTERRUPT, list(outcome.interrupts))]
+            if task.answers:
+                writes.append((RESUME, list(task.answers)))
+            self.journal.hold(self.checkpoint_id, task.id, task.path_text, writes)
+            await self.journal.flush()
+        if self.hub is not None:
+            await self.hub.task_paused(self, task)
 
     async def _failed(self, task: Task, outcome: Failed) -> None:
         self._failures.append((task, outcome))

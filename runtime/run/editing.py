@@ -25,6 +25,7 @@ from runtime.types.snapshot import StateUpdate
 
 if TYPE_CHECKING:
     from persistence.contracts.checkpoint import CheckpointTuple
+    from runtime.context.runtime import RunControl
     from runtime.run.program import Program
     from runtime.types.config import CallConfig, RunnableConfig
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 class Editor:
     """Applies updates to one thread. Routers that run meanwhile see it as their run (context.scope.RunView)."""
 
-    control = None
+    control: RunControl | None = None
     debug = False
     depth = 0
     previous: Any = None
@@ -159,7 +160,7 @@ class Editor:
         written: list[Task] = []
         for update in updates:
             name = self._as_node(update.as_node)
-            task = by_name.pop(name, None) or Task(self.plan.nodes[name], self._moment())
+            task = by_name.pop(name) if name in by_name else Task(self.plan.nodes[name], self._moment())
             if update.task_id is not None:
                 task.rename(update.task_id)
             task.writes = await self._written(task, update.values)

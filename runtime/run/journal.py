@@ -51,7 +51,13 @@ class Journal:
     )
 
     def __init__(
-        self, saver: Any, thread_id: str, ns: str, durability: Durability, extra: dict[str, Any], cells_kept: dict[str, Any]
+        self,
+        saver: Any,
+        thread_id: str,
+        ns: str,
+        durability: Durability,
+        extra: dict[str, Any],
+        cells_kept: dict[str, Any],
     ) -> None:
         self.saver = saver
         self.thread_id = thread_id

@@ -208,8 +208,8 @@ class Hub:
         await self._emit(run, "updates", {INTERRUPT: tuple(questions)})
         if questions and "values" in self.modes:
             values = values_with(run.cells, run.call.output_keys or run.plan.state, run.finished)
-            shown = {**values, INTERRUPT: tuple(questions)} if isinstance(values, dict) else {INTERRUPT: tuple(questions)}
-            await self._emit(run, "values", shown)
+            asked = {INTERRUPT: tuple(questions)}
+            await self._emit(run, "values", {**values, **asked} if isinstance(values, dict) else asked)
 
     async def checkpoint(self, run: Any, source: str, step: int, parent: str | None) -> None:
         """Report a checkpoint and what it makes due."""
