@@ -94,8 +94,7 @@ class Addition:
     items: list[Any] | str
 
 
-@dataclass(frozen=True, slots=True)
-class TaskWrites:
+class TaskWrites(NamedTuple):
     """What one task wrote, recorded against the checkpoint its superstep started from."""
 
     checkpoint_id: str
