@@ -50,21 +50,18 @@ def _text(ticks: int, step: int) -> str:
 class _Clock:
     """Formats the time, keeping the part that changes once a second."""
 
-    __slots__ = ("_head", "_second")
+    __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._second = -1
-        self._head = ""
+        self._known = (-1, "")
+        """A second and its text, replaced as one: runs of several threads ask."""
 
     def __call__(self) -> str:
-        now = time.time_ns() // 1000
-        second, micros = divmod(now, 1_000_000)
-        if second != self._second:
+        second, micros = divmod(time.time_ns() // 1000, 1_000_000)
+        known, head = self._known
+        if second != known:
             head = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-            self._head = head
-            self._second = second
-        else:
-            head = self._head
+            self._known = (second, head)
         return f"{head}.{micros:06d}+00:00"
 
 
