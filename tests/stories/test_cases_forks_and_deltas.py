@@ -68,6 +68,7 @@ async def play(saver: Any, actions: list[tuple[str, int]]) -> None:
             assert reloaded.values.get("delta", []) == reloaded.values.get("full", [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @settings(max_examples=15, deadline=None)
 @given(actions=st.lists(ACTIONS, max_size=6))

@@ -128,6 +128,7 @@ async def test_a_saver_does_not_hold_the_callers_context() -> None:
     assert [one() for one in contexts] == [None] * 3
 
 
+@pytest.mark.slow
 async def test_many_runs_leave_no_growing_tables() -> None:
     builder = StateGraph(State)
     builder.add_node("n", lambda state: {"n": state["n"] + 1})

@@ -241,6 +241,7 @@ def run_program(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_in_the_first_node_can_be_continued(database: str, tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
     assert run_program("die", "sync", database, str(ledger)).returncode == 9
@@ -249,6 +250,7 @@ def test_a_process_that_dies_in_the_first_node_can_be_continued(database: str, t
     assert ledger.read_text().split() == ["first", "first"]
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_before_anything_was_saved_leaves_a_clear_error(database: str, tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
     assert run_program("die", "exit", database, str(ledger)).returncode == 9

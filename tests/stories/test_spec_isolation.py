@@ -6,6 +6,7 @@ from typing import Annotated, Any, TypedDict
 import anyio
 import pytest
 
+from runtime.errors import InvalidUpdateError
 from tests.stories.graphs import CONFIG, at, chain, fan, history
 
 pytestmark = pytest.mark.anyio
@@ -126,3 +127,15 @@ async def test_what_the_caller_does_to_the_result_stays_with_the_caller(saver: A
     result["items"].append("mine")
     assert (await graph.aget_state(CONFIG)).values["items"] == [1]
     assert (await graph.ainvoke(None, CONFIG))["items"] == [1]
+
+
+async def test_debug_finds_a_mutation_deep_inside_the_input(saver: Any) -> None:
+    async def deep(state: State) -> dict[str, Any]:
+        state["table"]["list"].append("deep")
+        return {}
+
+    graph = chain(("fine", lambda _state: {}), ("deep", deep), schema=State).compile(checkpointer=saver, debug=True)
+    with pytest.raises(InvalidUpdateError, match="deep") as caught:
+        await graph.ainvoke({**fresh(), "table": {"list": [1]}}, CONFIG)
+    assert "in place" in str(caught.value)
+    assert (await graph.aget_state(CONFIG)).next == ("deep",)

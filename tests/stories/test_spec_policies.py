@@ -214,11 +214,15 @@ async def test_a_step_timeout_ends_the_superstep_and_keeps_what_finished(saver: 
 async def test_max_concurrency_limits_how_many_nodes_run_at_once(limit: int | None, expected: int) -> None:
     running = 0
     peak = 0
+    full = anyio.Event()
 
     async def work(_item: int) -> dict[str, Any]:
         nonlocal running, peak
         running += 1
         peak = max(peak, running)
+        if running == expected:
+            full.set()
+        await full.wait()
         for _ in range(5):
             await anyio.sleep(0)
         running -= 1
@@ -228,7 +232,8 @@ async def test_max_concurrency_limits_how_many_nodes_run_at_once(limit: int | No
     builder.add_node("work", work)
     builder.add_conditional_edges(START, lambda _state: [Send("work", n) for n in range(10)], ["work"])
     config: Any = {} if limit is None else {"max_concurrency": limit}
-    assert len((await builder.compile().ainvoke({}, config))["log"]) == 10
+    with anyio.fail_after(10):
+        assert len((await builder.compile().ainvoke({}, config))["log"]) == 10
     assert peak == expected
 
 

@@ -74,7 +74,9 @@ async def test_custom_shows_what_nodes_write() -> None:
         writer("four")
 
     graph = chain(("p", by_parameter), ("f", by_function), ("s", sync_node)).compile()
-    assert await collect(graph.astream({}, stream_mode="custom")) == ["one", {"two": 2}, "three", "four"]
+    with anyio.fail_after(10):
+        chunks = await collect(graph.astream({}, stream_mode="custom"))
+    assert chunks == ["one", {"two": 2}, "three", "four"]
 
 
 async def test_custom_arrives_while_the_node_still_runs() -> None:
