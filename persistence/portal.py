@@ -52,6 +52,11 @@ def _close() -> None:
     _Portal.keeper.__exit__(SystemExit, SystemExit(), None)
 
 
+def here() -> tuple[EventLoopToken, int]:
+    """Return the running event loop and its thread, for calls from elsewhere to come back to."""
+    return current_token(), threading.get_ident()
+
+
 async def _where() -> tuple[EventLoopToken, int]:
     return current_token(), threading.get_ident()
 

@@ -24,6 +24,7 @@ Signals (BaseException: `except Exception` in user code does not swallow a pause
 GraphBubbleUp
 ├── GraphInterrupt
 │   └── NodeInterrupt
+├── ChildCommand
 └── ParentCommand
 """
 
@@ -166,6 +167,14 @@ class NodeInterrupt(GraphInterrupt):
 
     def __init__(self, value: Any, id: str | None = None) -> None:  # noqa: A002 - LangGraph's public name
         super().__init__((Interrupt(value=value, id=id or ""),))
+
+
+class ChildCommand(GraphBubbleUp):
+    """A subgraph addressed the graph whose node runs it: the command is what that node returns."""
+
+    def __init__(self, command: Any) -> None:
+        super().__init__(command)
+        self.command = command
 
 
 class ParentCommand(GraphBubbleUp):

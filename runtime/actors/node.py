@@ -17,7 +17,7 @@ from runtime.channels import MISSING
 from runtime.context.scope import RunView, Scope
 from runtime.engine.projecting import node_input
 from runtime.engine.writing import branch_writes, fresh_values, input_writes, result_writes
-from runtime.errors import GraphInterrupt, InvalidUpdateError, NodeCancelledError, ParentCommand
+from runtime.errors import ChildCommand, GraphInterrupt, InvalidUpdateError, NodeCancelledError, ParentCommand
 from runtime.schema.coerce import fingerprint, view
 from runtime.types.constants import ROOT, START
 from runtime.types.policy import TimeoutPolicy
@@ -115,10 +115,13 @@ class NodeActor:
             timeout = node.timeout
             if task.send is not None and task.send.timeout is not None:
                 timeout = TimeoutPolicy.coerce(task.send.timeout)
-            if timeout is not None:
-                result = await timed(timeout, node, scope, node.call(context, scope, value))
-            else:
-                result = await node.call(context, scope, value)
+            try:
+                if timeout is not None:
+                    result = await timed(timeout, node, scope, node.call(context, scope, value))
+                else:
+                    result = await node.call(context, scope, value)
+            except ChildCommand as signal:
+                result = signal.command
             if before is not None and fingerprint(value) != before and result is not value:
                 msg = (
                     f"Node {task.name!r} changed its input in place. Such a change is not recorded: return it as an "

@@ -28,6 +28,8 @@ class RunView(Protocol):
     store: Any
     control: RunControl | None
     previous: Any
+    answerer: Scope | None
+    """Who answers questions instead: the parent's task, for a subgraph without state of its own."""
     depth: int
     """How many runs this one is nested in, itself included."""
     loose_answers: list[Any]
@@ -44,13 +46,15 @@ SCOPE: ContextVar[Scope] = ContextVar("actorgraph_scope")
 class Scope:
     """Built once per task; what it offers is built when asked for."""
 
-    __slots__ = ("_config", "asked", "attempt", "beat", "calls", "first_attempt", "on_wait", "run", "task")
+    __slots__ = ("_config", "asked", "attempt", "beat", "calls", "children", "first_attempt", "on_wait", "run", "task")
 
     def __init__(self, run: RunView, task: Task) -> None:
         self.run = run
         self.task = task
         self.attempt = 1
         self.first_attempt: float | None = None
+        self.children = 0
+        """How many subgraphs this attempt has called."""
         self.calls = 0
         """How many questions this attempt has put."""
         self.asked: list[Interrupt] = []
@@ -73,11 +77,14 @@ class Scope:
 
     def restart(self) -> None:
         """Begin another attempt."""
-        self.calls = 0
+        self.calls = self.children = 0
         self.asked.clear()
 
     def ask(self, value: Any, response_schema: Any) -> Any:
         """Return the recorded answer to this call, or pause the node."""
+        answerer = self.run.answerer
+        if answerer is not None:
+            return answerer.ask(value, response_schema)
         index = self.calls
         self.calls += 1
         answers = self.task.answers
@@ -89,9 +96,10 @@ class Scope:
             except Exception:
                 del answers[index:]
                 raise
-        question = Interrupt(
-            value=value, id=interrupt_id(self.task.ns, index), response_schema=described(response_schema)
-        )
+        asked_as = interrupt_id(self.task.ns, index)
+        if asked_as in self.task.below:
+            return accepted(response_schema, self.task.below[asked_as])
+        question = Interrupt(value=value, id=asked_as, response_schema=described(response_schema))
         self.asked.append(question)
         raise GraphInterrupt((question,))
 

@@ -51,6 +51,8 @@ class NodePlan:
     cache: CachePolicy | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     defer: bool = False
+    subgraphs: tuple[Any, ...] = ()
+    """Programs of the graphs that it runs, as far as known."""
     index: int = 0
     """Position in the order in which nodes were added."""
     path_text: str = ""

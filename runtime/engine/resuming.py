@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from runtime.engine.tasks import Task
 
 _ID_LENGTH = 32
+_IN_ORDER, _BY_ID = "in_order", "by_id"
 
 
 def null_writes(pending: Iterable[PendingWrite] | None) -> list[tuple[str, Any]]:
@@ -49,7 +50,28 @@ def _take(task: Task, stored: list[tuple[str, Any]]) -> None:
         elif channel == INTERRUPT:
             task.interrupts = tuple(value) if isinstance(value, (list, tuple)) else (value,)
         elif channel == RESUME:
-            task.answers = list(value) if isinstance(value, list) else [value]
+            if isinstance(value, Mapping) and value.keys() == {_IN_ORDER, _BY_ID}:
+                task.answers, task.below = list(value[_IN_ORDER]), dict(value[_BY_ID])
+            else:
+                task.answers = list(value) if isinstance(value, list) else [value]
+
+
+def stored_answers(task: Task) -> Any:
+    """Return a task's answers as they are stored: a list, in the order of its questions.
+
+    Of several questions asked at once a later one may be answered first; then also those, by id.
+    """
+    early = own_answers(task)
+    return {_IN_ORDER: list(task.answers), _BY_ID: early} if early else list(task.answers)
+
+
+def own_answers(task: Task) -> dict[str, Any]:
+    """Return, of the answers by id, those to the task's own questions; the rest are for subgraphs."""
+    if not task.below:
+        return {}
+    reach = len(task.answers) + len(task.below) + len(task.interrupts)
+    own = {interrupt_id(task.ns, index) for index in range(reach)}
+    return {key: value for key, value in task.below.items() if key in own}
 
 
 def waiting(task: Task) -> tuple[Any, ...]:
@@ -57,7 +79,9 @@ def waiting(task: Task) -> tuple[Any, ...]:
     if task.finished or not task.interrupts:
         return ()
     answered = {interrupt_id(task.ns, index) for index in range(len(task.answers))}
-    return tuple(question for question in task.interrupts if question.id not in answered)
+    return tuple(
+        question for question in task.interrupts if question.id not in answered and question.id not in task.below
+    )
 
 
 def answer(tasks: Sequence[Task], resume: Any) -> list[Task]:
@@ -85,8 +109,12 @@ def answer(tasks: Sequence[Task], resume: Any) -> list[Task]:
     answered = []
     for task, question in pending:
         if question.id in given:
-            task.answers = [*task.answers, given[question.id]]
-            answered.append(task)
+            if question.id == interrupt_id(task.ns, len(task.answers)):
+                task.answers = [*task.answers, given[question.id]]
+            else:
+                task.below[question.id] = given[question.id]
+            if task not in answered:
+                answered.append(task)
     return answered
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from persistence import portal
 from persistence.errors import SaverLoopError
+from runtime.context.scope import SCOPE
 from runtime.errors import BlockingCallError
 
 if TYPE_CHECKING:
@@ -34,8 +35,10 @@ class BlockingDoor:
         return self._through(run, method)
 
     def _through(self, run: Callable[[], Any], method: str) -> Any:
-        saver = self.program.saver
-        at, thread = getattr(saver, "home_token", None), getattr(saver, "home_thread", None)
+        # A node's call takes its place in the run around it, so it runs where that run does.
+        around = SCOPE.get(None)
+        home: Any = self.program.saver if around is None else around.run
+        at, thread = getattr(home, "home_token", None), getattr(home, "home_thread", None)
         try:
             return portal.call(run, at=at, thread=thread, instead=method)
         except SaverLoopError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, Self, get_args, get_origin, get_type_hints
@@ -13,6 +12,7 @@ from runtime.channels import LastValue, NamedBarrierValue, NamedBarrierValueAfte
 from runtime.engine.plan import BranchPlan, NodePlan, Plan, trigger_channel
 from runtime.errors import GraphDefinitionError
 from runtime.graph.compiled import CompiledStateGraph
+from runtime.graph.subgraphs import programs_in
 from runtime.run.program import Program
 from runtime.schema.introspect import Schema, first_parameter_schema, introspect, merge_channels
 from runtime.types.constants import END, START, branch_to
@@ -312,7 +312,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         _check_saver(checkpointer)
         program = Program(
             plan=plan,
-            saver=checkpointer or None,
+            saver=checkpointer,
             store=store,
             interrupt_before=before,
             interrupt_after=after,
@@ -360,6 +360,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
                 timeout=spec.timeout or (self._defaults.get("timeout") if spec.call.is_async else None),
                 cache=spec.cache or self._defaults.get("cache"),
                 metadata=spec.metadata,
+                subgraphs=programs_in(spec.function),
                 defer=spec.defer,
             )
         for node, plan in nodes.items():
@@ -463,11 +464,7 @@ def _command_targets(function: Callable[..., Any]) -> tuple[str, ...] | None:
 
 
 def _check_saver(saver: Any) -> None:
-    if saver is None or saver is False or hasattr(saver, "aget_tuple"):
-        return
-    if saver is True:
-        msg = "checkpointer=True lets a subgraph keep its own state; a graph that is run by itself cannot use it."
-        warnings.warn(msg, stacklevel=3)
+    if saver is None or isinstance(saver, bool) or hasattr(saver, "aget_tuple"):
         return
     msg = f"checkpointer must be a saver (see persistence.memory, persistence.sqlite), got {type(saver).__name__}."
     raise TypeError(msg)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self
 
 from persistence.contracts.saver import takes_units
@@ -12,7 +13,8 @@ from runtime.errors import ConfigError
 from runtime.graph import state_api
 from runtime.graph.blocking import BlockingDoor
 from runtime.graph.stream import GraphStream
-from runtime.run.conductor import Conductor, RunStatistics
+from runtime.run.conductor import RunStatistics, conduct
+from runtime.run.nesting import enclosing
 from runtime.run.program import Call, Program
 from runtime.schema.introspect import introspect
 from runtime.schema.reachable import types_in
@@ -23,6 +25,7 @@ from runtime.types.policy import DURABILITIES
 
 if TYPE_CHECKING:
     from runtime.context.runtime import RunControl
+    from runtime.context.scope import Scope
     from runtime.graph.builder import StateGraph
     from runtime.types.config import RunnableConfig
     from runtime.types.policy import Durability, MultitaskStrategy
@@ -141,9 +144,11 @@ class CompiledStateGraph(BlockingDoor, Generic[StateT, ContextT, InputT, OutputT
             )
             async with stream:
                 return [chunk async for chunk in stream]
+        around = enclosing(config)
         call = self._call(
             input,
             config,
+            around=around,
             context=context,
             output_keys=output_keys,
             interrupt_before=interrupt_before,
@@ -153,7 +158,7 @@ class CompiledStateGraph(BlockingDoor, Generic[StateT, ContextT, InputT, OutputT
             control=control,
             checkpoint_during=checkpoint_during,
         )
-        return await Conductor(self.program, call).run()
+        return await conduct(self.program, call, around, config)
 
     def astream(
         self,
@@ -194,9 +199,11 @@ class CompiledStateGraph(BlockingDoor, Generic[StateT, ContextT, InputT, OutputT
         """
         modes, single = check_modes("updates" if stream_mode is None else stream_mode)
         hub = Hub(modes, single=single, subgraphs=subgraphs)
+        around = enclosing(config)
         call = self._call(
             input,
             config,
+            around=around,
             context=context,
             output_keys=output_keys,
             interrupt_before=interrupt_before,
@@ -207,7 +214,7 @@ class CompiledStateGraph(BlockingDoor, Generic[StateT, ContextT, InputT, OutputT
             hub=hub,
             checkpoint_during=checkpoint_during,
         )
-        return GraphStream(Conductor(self.program, call).run, hub)
+        return GraphStream(partial(conduct, self.program, call, around, config), hub)
 
     def _call(
         self,
@@ -221,13 +228,14 @@ class CompiledStateGraph(BlockingDoor, Generic[StateT, ContextT, InputT, OutputT
         durability: Durability | None,
         multitask_strategy: MultitaskStrategy | None,
         control: RunControl | None,
+        around: Scope | None,
         hub: Hub | None = None,
         checkpoint_during: bool | None = None,
     ) -> Call:
         """Check everything that a call can get wrong, before anything runs or is saved."""
         program = self.program
         parsed = parse_config(program.defaults, config)
-        if program.saver is not None:
+        if around is None and has_saver(program):
             require_thread(parsed)
         return Call(
             input=given,
@@ -315,7 +323,7 @@ class CompiledStateGraph(BlockingDoor, Generic[StateT, ContextT, InputT, OutputT
         return await state_api.update_state(self.program, self._addressed(config), supersteps)
 
     def _addressed(self, config: Mapping[str, Any]) -> CallConfig:
-        if self.program.saver is None:
+        if not has_saver(self.program):
             msg = "No checkpointer set: compile the graph with a checkpointer to read or edit threads."
             raise ValueError(msg)
         parsed = parse_config(self.program.defaults, config)
@@ -324,6 +332,11 @@ class CompiledStateGraph(BlockingDoor, Generic[StateT, ContextT, InputT, OutputT
 
     def __repr__(self) -> str:
         return f"<CompiledStateGraph {self.name!r} nodes={[n for n in self.program.plan.nodes if n != '__start__']}>"
+
+
+def has_saver(program: Program) -> bool:
+    """Tell whether the graph has a saver of its own (True and False only say how a subgraph uses its parent's)."""
+    return program.saver is not None and not isinstance(program.saver, bool)
 
 
 def require_thread(config: CallConfig) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from persistence.contracts.checkpoint import CheckpointTuple
@@ -13,9 +14,11 @@ from runtime.engine.projecting import values_of, writes_view
 from runtime.engine.resuming import match, null_writes, waiting
 from runtime.engine.scheduling import due
 from runtime.engine.tasks import Moment, Task
+from runtime.graph.subgraphs import find
 from runtime.run.editing import Editor
+from runtime.run.nesting import names_of
 from runtime.run.opening import missing_checkpoint
-from runtime.types.config import checkpoint_config
+from runtime.types.config import checkpoint_config, parse_config
 from runtime.types.constants import PULL, RETURN, ROOT
 from runtime.types.snapshot import PregelTask, StateSnapshot, StateUpdate
 
@@ -28,13 +31,47 @@ __all__ = ["StateUpdate", "get_history", "get_state", "update_state"]
 
 async def get_state(program: Program, config: CallConfig, *, subgraphs: bool) -> StateSnapshot:
     """Return one snapshot: the live view of a thread, or the record of an addressed checkpoint."""
-    del subgraphs
+    program = program_at(program, config.checkpoint_ns)
     found: CheckpointTuple | None = await program.saver.aget_tuple({"configurable": _address(config)})
     if found is None:
         if config.checkpoint_id is not None:
             raise missing_checkpoint(config.checkpoint_id, config.thread_id or "", config.checkpoint_ns)
         return StateSnapshot({}, (), config.raw, None, None, None, (), ())
-    return snapshot(program, found, live=config.checkpoint_id is None)
+    taken = snapshot(program, found, live=config.checkpoint_id is None)
+    return await _with_subgraphs(program, taken) if subgraphs else taken
+
+
+async def _with_subgraphs(program: Program, taken: StateSnapshot) -> StateSnapshot:
+    """Return a snapshot whose tasks show the snapshots of their subgraphs, all the way down."""
+    tasks = []
+    for task in taken.tasks:
+        inner = task
+        if isinstance(task.state, dict):
+            address = parse_config(task.state)
+            found = await program.saver.aget_tuple({"configurable": _address(address)})
+            if found is not None:
+                child = replace(program.plan.nodes[task.name].subgraphs[0], saver=program.saver)
+                deep = await _with_subgraphs(child, snapshot(child, found, live=True))
+                inner = task._replace(state=deep)
+        tasks.append(inner)
+    return taken._replace(tasks=tuple(tasks))
+
+
+def program_at(program: Program, ns: str, *, strict: bool = False) -> Program:
+    """Return the program whose state a namespace holds, with the saver that keeps it.
+
+    Raises ValueError for an unknown subgraph when ``strict``; otherwise this graph itself reads it.
+    """
+    if not ns:
+        return program
+    found = find(program.plan, ns)
+    if found is None:
+        if strict:
+            msg = f"Subgraph {ns!r} not found in graph {program.plan.name!r}."
+            raise ValueError(msg)
+        return program
+    own = found.saver is not None and not isinstance(found.saver, bool)
+    return found if own else replace(found, saver=program.saver)
 
 
 async def get_history(
@@ -48,6 +85,7 @@ async def get_history(
     if limit is not None and limit < 0:
         msg = f"limit must be at least 0, got {limit}."
         raise ValueError(msg)
+    program = program_at(program, config.checkpoint_ns)
     found = program.saver.alist({"configurable": _address(config)}, filter=filter, before=before, limit=limit)
     async for item in found:
         yield snapshot(program, item, live=False)
@@ -77,7 +115,7 @@ def snapshot(program: Program, found: CheckpointTuple, *, live: bool) -> StateSn
     step = int(found.metadata.get("step", -2)) + 1
     tasks = sorted(due(cells, Moment(checkpoint["id"], ns, step, 0)), key=_listed)
     match(tasks, found.pending_writes)
-    shown = tuple(_task_view(cells, task, live=live) for task in tasks)
+    shown = tuple(_task_view(cells, task, address["thread_id"], live=live) for task in tasks)
     if live:
         finished = [task for task in tasks if task.finished]
         left = [task for task in tasks if not task.finished]
@@ -89,13 +127,21 @@ def snapshot(program: Program, found: CheckpointTuple, *, live: bool) -> StateSn
     return StateSnapshot(
         values=values_of(cells, program.plan.state),
         next=tuple(task.name for task in left),
-        config=checkpoint_config(address["thread_id"], ns, checkpoint["id"]),
+        config=_config(address["thread_id"], ns, checkpoint["id"], found.metadata.get("parents")),
         metadata=dict(found.metadata),
         created_at=checkpoint["ts"],
         parent_config=checkpoint_config(parent["thread_id"], ns, parent["checkpoint_id"]) if parent else None,
         tasks=shown,
         interrupts=tuple(question for task in shown for question in task.interrupts),
     )
+
+
+def _config(thread_id: str, ns: str, checkpoint_id: str, parents: Mapping[str, str] | None) -> RunnableConfig:
+    """Return a checkpoint's address; inside a subgraph with the checkpoints of the graphs around it."""
+    config = checkpoint_config(thread_id, ns, checkpoint_id)
+    if parents:
+        config["configurable"]["checkpoint_map"] = {**parents, ns: checkpoint_id}
+    return config
 
 
 def _listed(task: Task) -> tuple[int, int]:
@@ -112,14 +158,22 @@ def _applied(cells: Cells, finished: list[Task]) -> bool:
     return True
 
 
-def _task_view(cells: Cells, task: Task, *, live: bool) -> PregelTask:
+def _inner_config(task: Task, thread_id: str) -> Any:
+    """Return the address of a task's subgraph; None if it has none, or none that keeps state."""
+    if not task.node.subgraphs or task.finished:
+        return None
+    ns = names_of(task.ns) if task.node.subgraphs[0].saver is True else task.ns
+    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": ns}}
+
+
+def _task_view(cells: Cells, task: Task, thread_id: str, *, live: bool) -> PregelTask:
     return PregelTask(
         id=task.id,
         name=task.name,
         path=task.path,
         error=task.error,
         interrupts=waiting(task) if live else task.interrupts,
-        state=None,
+        state=_inner_config(task, thread_id),
         result=_result(cells, task) if task.finished else None,
     )
 
@@ -142,4 +196,5 @@ async def update_state(
     program: Program, config: CallConfig, supersteps: Sequence[Sequence[StateUpdate]]
 ) -> RunnableConfig:
     """Apply updates; see run/editing."""
+    program = program_at(program, config.checkpoint_ns, strict=True)
     return await Editor(program, config, os.urandom(6).hex()).apply(supersteps)

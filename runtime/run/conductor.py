@@ -14,29 +14,34 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
+from persistence.portal import here
 from runtime.actors.outcomes import Cancelled, Completed, Escalated, Failed, Paused
 from runtime.actors.supervisor import Supervisor
 from runtime.context.scope import enclosing_depth
 from runtime.engine.applying import apply, check
 from runtime.engine.cells import Cells
 from runtime.engine.projecting import values_of, values_with
-from runtime.engine.resuming import waiting
+from runtime.engine.resuming import own_answers, stored_answers, waiting
 from runtime.engine.scheduling import due
 from runtime.engine.tasks import Moment
 from runtime.errors import ErrorCode, GraphDrained, GraphRecursionError, ParentCommand, create_error_message
 from runtime.run.claiming import claimed
 from runtime.run.journal import Journal
+from runtime.run.nesting import placed, rooted, run_nested
 from runtime.run.opening import Opening
 from runtime.types.config import checkpoint_config
 from runtime.types.constants import ERROR, INTERRUPT, RESUME, START
 from runtime.types.ids import CheckpointIds
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from runtime.context.scope import Scope
     from runtime.actors.outcomes import Outcome
     from runtime.actors.supervisor import SupervisorStatistics
     from runtime.engine.tasks import Task
     from runtime.run.program import Call, Program
-    from runtime.streaming.hub import HubStatistics
+    from runtime.streaming.hub import Hub, HubStatistics
 
 BREATH: Final = 8
 """Supersteps that may pass before a run lets others run, if none of its nodes waited."""
@@ -59,6 +64,18 @@ class RunStatistics:
     """The buffer to the stream's consumer, if there is one."""
 
 
+async def conduct(program: Program, call: Call, around: Scope | None, given: Mapping[str, Any] | None) -> Any:
+    """Run a program: by itself, or as a subgraph in the place that the running node's scope gives it."""
+    if around is not None:
+        program, call = placed(program, call, around, given)
+    else:
+        if program.saver is True:
+            msg = "checkpointer=True cannot be used for root graphs: it lets a subgraph keep state in its parent's saver."
+            raise RuntimeError(msg)
+        call = await rooted(program, call)
+    return await Conductor(program, call).run()
+
+
 class Conductor:
     """Runs a program once. The nodes' scopes read it (context.scope.RunView)."""
 
@@ -74,13 +91,20 @@ class Conductor:
         self.hub = call.hub
         self.debug = program.debug
         self.depth = enclosing_depth() + 1
+        self.home_token, self.home_thread = here()
         self.ns = call.config.checkpoint_ns
+        self.nested = call.nested
+        """Where this run stands in the run of a parent graph, if it does."""
         self.cells = Cells(program.plan, os.urandom(6).hex())
         self.journal: Journal | None = None
-        if program.saver is not None:
+        if program.saver not in (None, True, False):
             self.journal = Journal(
-                program.saver, call.config.thread_id or "", self.ns, call.durability, call.config.stored, {}
+                program.saver, call.config.thread_id or "", self.ns, call.durability, call.config.stored, self.parents
             )
+            self.journal.keeps_exit = self.nested is None or self.nested.per_thread
+        self.answerer = None if self.nested is None or self.journal is not None else self.nested.scope
+        self.visiting: set[str] = set()
+        """Namespaces in which subgraphs of this run are at work."""
         self.step = -1
         """The superstep about to run; the checkpoint it starts from has step - 1."""
         self.stop = 0
@@ -93,12 +117,24 @@ class Conductor:
         """Version count at the last resume: a breakpoint fires only if something changed since."""
         self.finished: list[Task] = []
         """Tasks of the current superstep that finished."""
-        self.loose_answers: list[Any] = []
+        self.loose_answers: list[Any] = [] if self.nested is None else self.nested.scope.run.loose_answers
         """An answer given while nothing waited: the next question gets it."""
         self._failures: list[tuple[Task, Failed]] = []
         self._command: tuple[Task, Any] | None = None
         self._width = 0
+        self._pause: tuple[Any, ...] | None = None
+        """The questions, or () for a breakpoint, that the run stops at; told once they are durable."""
         self.supervisor: Supervisor | None = None
+
+    @property
+    def child_hub(self) -> Hub | None:
+        """The hub that subgraphs report to."""
+        return self.hub if self.hub is not None and self.hub.subgraphs else None
+
+    @property
+    def parents(self) -> dict[str, str]:
+        """Namespaces of the graphs that this run is nested in, each with the checkpoint it stands at."""
+        return {} if self.nested is None else self.nested.parents
 
     # ---- the run -----------------------------------------------------------------------------------------------
 
@@ -106,7 +142,7 @@ class Conductor:
         """Run to the end, a pause or an error; everything is durable when this returns or raises."""
         self.program.active.add(self)
         try:
-            return await self._claim_and_run()
+            return await run_nested(self, self._claim_and_run)
         finally:
             self.program.active.discard(self)
 
@@ -143,7 +179,9 @@ class Conductor:
             except Exception as failure:  # noqa: BLE001 - the node's error is what the caller must see first
                 error.add_note(f"Saving the run failed as well: {failure!r}")
             raise error
-        await self._close()
+        await self._close(well=self._pause is None)
+        if self._pause is not None and self.hub is not None:
+            await self.hub.paused(self, self._pause)
         self._tell_of_waiting_joins()
 
     def _tell_of_waiting_joins(self) -> None:
@@ -161,11 +199,11 @@ class Conductor:
                     ", ".join(map(repr, sorted(missing))),
                 )
 
-    async def _close(self) -> None:
+    async def _close(self, *, well: bool = False) -> None:
         """Make everything durable; a cancel during it is delivered afterwards."""
         if self.journal is not None:
             with anyio.CancelScope(shield=True):
-                await self.journal.close(self.cells)
+                await self.journal.close(self.cells, well=well)
 
     async def _close_quietly(self) -> None:
         # The cancellation under way tells the caller that the run is incomplete.
@@ -187,9 +225,9 @@ class Conductor:
                     )
                 )
             if self._breaks(self.call.interrupt_before, tasks):
-                await self._announce_break()
+                self._pause = ()
                 return
-            if self.control is not None and self.control.drain_requested:
+            if self.control is not None and self.control.drain_requested and self.nested is None:
                 raise GraphDrained(self.control.drain_reason)
             if self.hub is not None:
                 await self.hub.tasks_started(self, tasks)
@@ -198,7 +236,7 @@ class Conductor:
             if self.step % BREATH == 0:
                 await anyio.lowlevel.checkpoint()
             if self._breaks(self.call.interrupt_after, tasks):
-                await self._announce_break()
+                self._pause = ()
                 return
 
     def _plan_step(self) -> list[Task]:
@@ -212,10 +250,6 @@ class Conductor:
             return False
         hit = [task for task in tasks if task.name != START and (names is None or task.name in names)]
         return bool(hit) and self.cells.count > self.breakpoint_count
-
-    async def _announce_break(self) -> None:
-        if self.hub is not None:
-            await self.hub.paused(self, ())
 
     # ---- one superstep -----------------------------------------------------------------------------------------
 
@@ -243,11 +277,7 @@ class Conductor:
             raise ParentCommand(self._command[1])
         asked = tuple(question for task in tasks for question in waiting(task))
         if asked:
-            self.interrupts = asked
-            if self.journal is not None:
-                await self.journal.flush()
-            if self.hub is not None:
-                await self.hub.paused(self, asked)
+            self.interrupts = self._pause = asked
             return False
         await self._advance(tasks)
         return True
@@ -302,10 +332,11 @@ class Conductor:
 
     async def _paused(self, task: Task, outcome: Paused) -> None:
         task.interrupts = outcome.interrupts
+        task.below = own_answers(task)
         if self.journal is not None:
             writes: list[tuple[str, Any]] = [(INTERRUPT, list(outcome.interrupts))]
-            if task.answers:
-                writes.append((RESUME, list(task.answers)))
+            if task.answers or task.below:
+                writes.append((RESUME, stored_answers(task)))
             self.journal.hold(self.checkpoint_id, task.id, task.path_text, writes)
             await self.journal.flush()
         if self.hub is not None:
@@ -320,8 +351,8 @@ class Conductor:
     async def _record_error(self, task: Task, text: str) -> None:
         if self.journal is not None:
             writes: list[tuple[str, Any]] = [(ERROR, text)]
-            if task.answers or task.interrupts:
-                writes.append((RESUME, list(task.answers)))
+            if task.answers or (task.interrupts and not task.below):
+                writes.append((RESUME, stored_answers(task)))
             self.journal.hold(self.checkpoint_id, task.id, task.path_text, writes)
             await self.journal.flush()
 
@@ -373,7 +404,7 @@ class Conductor:
             "config": checkpoint_config(thread, where, self.checkpoint_id),
             "parent_config": None if parent is None else checkpoint_config(thread, where, parent),
             "values": values_of(self.cells, self.plan.state),
-            "metadata": {**self.config.stored, "source": source, "step": step, "parents": {}},
+            "metadata": {**self.config.stored, "source": source, "step": step, "parents": self.parents},
             "next": [task.name for task in tasks],
             "tasks": [{"id": task.id, "name": task.name, "interrupts": (), "state": None} for task in tasks],
         }

@@ -34,6 +34,7 @@ class Editor:
     """Applies updates to one thread. Routers that run meanwhile see it as their run (context.scope.RunView)."""
 
     control: RunControl | None = None
+    answerer = None
     debug = False
     depth = 0
     previous: Any = None
@@ -94,6 +95,7 @@ class Editor:
         if self.config.checkpoint_id is not None:
             head = await self.journal.load(None)
             self.superseded = head is not None and head.checkpoint["id"] != found.checkpoint["id"]
+        self.journal.inherit(found.metadata.get("parents") or {})
         self.cells.restore(found.checkpoint, found.lineage)
         self.journal.remember(self.cells)
         self.parent = found.checkpoint["id"]

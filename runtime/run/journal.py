@@ -43,8 +43,10 @@ class Journal:
         "_held",
         "_kept",
         "_last",
+        "_parents",
         "_unsaved",
         "durability",
+        "keeps_exit",
         "ns",
         "saver",
         "thread_id",
@@ -57,14 +59,18 @@ class Journal:
         ns: str,
         durability: Durability,
         extra: dict[str, Any],
-        cells_kept: dict[str, Any],
+        parents: dict[str, str],
     ) -> None:
         self.saver = saver
         self.thread_id = thread_id
         self.ns = ns
         self.durability = durability
         self._extra = extra
-        self._kept = cells_kept
+        self._parents = parents
+        self._kept: dict[str, Any] = {}
+        """By channel, the append-only value that storage has."""
+        self.keeps_exit = True
+        """Whether ``exit`` saves a run that ends well; a subgraph that starts afresh each time is not worth it."""
         self._door: UnitSaver = saver if takes_units(saver) else ContractDoor(saver)
         self._acks: deque[Ack] = deque()
         """Receipts not yet seen to be done, oldest first."""
@@ -87,9 +93,28 @@ class Journal:
         found: CheckpointTuple | None = await self.saver.aget_tuple({"configurable": configurable})
         return found
 
+    async def load_at(self, ns: str, checkpoint_id: str) -> CheckpointTuple | None:
+        """Return a checkpoint of any namespace of the thread."""
+        place = {"thread_id": self.thread_id, "checkpoint_ns": ns, "checkpoint_id": checkpoint_id}
+        found: CheckpointTuple | None = await self.saver.aget_tuple({"configurable": place})
+        return found
+
+    async def load_before(self, checkpoint_id: str) -> CheckpointTuple | None:
+        """Return the newest checkpoint here that is older than the given one."""
+        place = {"thread_id": self.thread_id, "checkpoint_ns": self.ns}
+        before = {"configurable": {**place, "checkpoint_id": checkpoint_id}}
+        async for found in self.saver.alist({"configurable": place}, before=before, limit=1):
+            newest: CheckpointTuple = found
+            return newest
+        return None
+
     def start(self, stored_id: str | None) -> None:
         """Note what storage had when the run began."""
         self._last = stored_id
+
+    def inherit(self, parents: dict[str, str]) -> None:
+        """Take the parents of the checkpoint that is edited."""
+        self._parents = dict(parents)
 
     def remember(self, cells: Cells) -> None:
         """Note the append-only values that storage has, so that what follows is stored as additions."""
@@ -131,7 +156,7 @@ class Journal:
         self, cells: Cells, checkpoint_id: str, parent_id: str | None, source: str, step: int
     ) -> None:
         """Record a checkpoint with the writes held for its superstep. In ``sync``, returns once both are durable."""
-        metadata = {**self._extra, "source": source, "step": step, "parents": {}}
+        metadata = {**self._extra, "source": source, "step": step, "parents": self._parents}
         if self.durability == "exit":
             self._finished.clear()
             self._held.clear()
@@ -151,8 +176,10 @@ class Journal:
             await acks[-1].wait()
             acks.clear()
 
-    async def close(self, cells: Cells | None) -> None:
-        """Make everything durable. Raises what kept it from being so."""
+    async def close(self, cells: Cells | None, *, well: bool = False) -> None:
+        """Make everything durable. Raises what kept it from being so. ``well``: the run came to its end."""
+        if self.durability == "exit" and cells is not None and well and not self.keeps_exit:
+            return
         if self.durability == "exit" and cells is not None:
             self._settle_finished()
             self._buffered.extend(self._held)

@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from runtime.engine.applying import fold
-from runtime.engine.resuming import answer, is_id_map, match, null_writes
+from runtime.engine.resuming import answer, is_id_map, match, null_writes, stored_answers, waiting
 from runtime.engine.scheduling import due
 from runtime.engine.tasks import Moment, Task
 from runtime.engine.writing import command_writes, input_writes
 from runtime.errors import CheckpointNotFoundError, EmptyInputError, InvalidUpdateError
+from runtime.run.nesting import Travel
 from runtime.types.command import Command
 from runtime.types.constants import INPUT, NULL_TASK_ID, RESUME, START
 
@@ -28,10 +29,13 @@ class Opening:
         self.run = run
         self.given = run.call.input
         self.saved: CheckpointTuple | None = None
+        self.sent_back = False
+        """Whether a subgraph was sent back to an earlier point, maybe of an earlier execution."""
 
     async def open(self) -> None:
         """Load, decide, and record what the decision asks for."""
         await self._load()
+        self._take_place()
         given = self.given
         if isinstance(given, Command):
             self._check_command(given)
@@ -42,6 +46,15 @@ class Opening:
         else:
             await self._new_input(given)
 
+    def _take_place(self) -> None:
+        """A subgraph that was here before, in this very execution, goes on instead of taking its input again."""
+        nested = self.run.nested
+        if nested is None or self.saved is None or isinstance(self.given, Command):
+            return
+        if self.given is None or self.sent_back or nested.continues(self.saved):
+            answers = nested.answers
+            self.given = None if answers is None else Command(resume=dict(answers))
+
     # ---- loading -----------------------------------------------------------------------------------------------
 
     async def _load(self) -> None:
@@ -50,7 +63,7 @@ class Opening:
             run.step = -1
             return
         wanted = run.config.checkpoint_id
-        self.saved = await run.journal.load(wanted)
+        self.saved = await self._sent_back_to() or await run.journal.load(wanted)
         if self.saved is None:
             if wanted is not None:
                 raise missing_checkpoint(wanted, run.journal.thread_id, run.ns)
@@ -58,12 +71,32 @@ class Opening:
         checkpoint = self.saved.checkpoint
         run.checkpoint_id = checkpoint["id"]
         run.step = int(self.saved.metadata.get("step", -2)) + 1
-        run.journal.start(checkpoint["id"])
-        run.cells.restore(checkpoint, self.saved.lineage)
-        run.journal.remember(run.cells)
+        here = self.saved.config["configurable"].get("checkpoint_ns", "") == run.ns
+        run.cells.restore(checkpoint, self.saved.lineage if here else None)
+        if here:
+            run.journal.start(checkpoint["id"])
+            run.journal.remember(run.cells)
+        else:
+            # What is stored under another namespace is stored again under this one.
+            run.cells.changed.update(run.cells.stored)
         loose = null_writes(self.saved.pending_writes)
         if loose:
             fold(run.cells, [loose], {}, bump=False)
+
+    async def _sent_back_to(self) -> CheckpointTuple | None:
+        """Return where a subgraph starts when its parent went back in time, at its first visit; None: as always."""
+        run = self.run
+        travel, nested = run.call.travel, run.nested
+        if travel is None or nested is None or run.journal is None or not travel.first_visit(run.ns):
+            return None
+        target = travel.target(run.ns)
+        if target is not None:
+            found = await run.journal.load_at(*target)
+            if found is None:
+                raise missing_checkpoint(target[1], run.journal.thread_id, target[0])
+            self.sent_back = True
+            return found
+        return await run.journal.load_before(travel.bound) if nested.per_thread else None
 
     def _repeated_request(self) -> bool:
         """Tell whether this is the request that made the checkpoint, sent again: it continues then."""
@@ -95,6 +128,7 @@ class Opening:
             if given.goto:
                 fold(run.cells, [command_writes(run.plan, INPUT, given)], {}, bump=False)
                 await run.record("input", None)
+                await self._durable_before_user_code()
                 run.stop = run.step + run.config.recursion_limit
                 return
             given = given.update
@@ -114,7 +148,14 @@ class Opening:
         input_writes(run.plan, given)
         fold(run.cells, [[(START, given)]], {}, bump=False)
         await run.record("input", parent)
+        if run.plan.nodes[START].branches:
+            await self._durable_before_user_code()
         run.stop = run.step + 1 + run.config.recursion_limit
+
+    async def _durable_before_user_code(self) -> None:
+        """In ``sync``, no node or router runs before what it starts from is durable."""
+        if self.run.journal is not None:
+            await self.run.journal.settle()
 
     async def _continue(self) -> None:
         run, given = self.run, self.given
@@ -123,24 +164,31 @@ class Opening:
         pending = list(self.saved.pending_writes or ())
         if isinstance(given, Command) and (given.update is not None or given.goto):
             await self._apply_command(given, pending)
-        replaying = addressed and not isinstance(given, Command)
+        replaying = self.sent_back or (addressed and not isinstance(given, Command))
         tasks = self._tasks()
         answered: list[Task] = []
         if not replaying:
             match(tasks, pending)
-            if isinstance(given, Command) and given.resume is not None:
+            if isinstance(given, Command) and run.nested is not None and is_id_map(given.resume):
+                pending_ids = {question.id for task in tasks for question in waiting(task)}
+                mine = {key: value for key, value in given.resume.items() if key in pending_ids}
+                answered = answer(tasks, mine)
+                run.answering = True
+            elif isinstance(given, Command) and given.resume is not None:
                 answered = answer(tasks, given.resume)
                 run.answering = bool(answered)
                 if not answered and not is_id_map(given.resume):
                     run.loose_answers.append(given.resume)
         superseded = addressed and await self._superseded()
-        if addressed and tasks and (superseded or (replaying and not self._is_fresh_fork())):
+        if tasks and (self.sent_back or (addressed and (superseded or (replaying and not self._is_fresh_fork())))):
+            if run.call.travel is None:
+                run.call.travel = Travel(run.checkpoint_id)
             tasks = await self._fork(tasks)
         run.stop = run.step + run.config.recursion_limit
         if run.journal is not None:
             for task in answered:
                 mine = next(new for new in tasks if new.path == task.path)
-                run.journal.hold(run.checkpoint_id, mine.id, mine.path_text, [(RESUME, list(mine.answers))])
+                run.journal.hold(run.checkpoint_id, mine.id, mine.path_text, [(RESUME, stored_answers(mine))])
             await run.journal.flush()
             await run.journal.settle()
         for task in tasks:
@@ -162,15 +210,16 @@ class Opening:
     async def _fork(self, tasks: list[Task]) -> list[Task]:
         """Branch off the addressed checkpoint: same values, a new id, so that its old branch stays as it was."""
         run = self.run
-        parent = run.checkpoint_id
-        await run.record("fork", parent)
+        assert self.saved is not None  # noqa: S101 - see _continue
+        here = self.saved.config["configurable"].get("checkpoint_ns", "") == run.ns
+        await run.record("fork", run.checkpoint_id if here else None)
         forked = self._tasks()
         by_path = {task.path: task for task in tasks}
         for task in forked:
             old = by_path.get(task.path)
             if old is None:
                 continue
-            task.writes, task.answers = old.writes, old.answers
+            task.writes, task.answers, task.below = old.writes, old.answers, old.below
             if run.journal is not None and task.finished:
                 run.journal.hold(run.checkpoint_id, task.id, task.path_text, task.stored_writes())
         return forked

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from runtime.run.nesting import Nested, Travel
     from runtime.context.runtime import RunControl
     from runtime.engine.plan import Plan
     from runtime.streaming.hub import Hub
@@ -20,6 +21,8 @@ class Program:
 
     plan: Plan
     saver: Any = None
+    """What keeps checkpoints. For a subgraph also True (its own state, kept between runs of the parent's thread), False
+    (no state), None (fresh state each time, in the parent's saver)."""
     store: Any = None
     interrupt_before: frozenset[str] | None = frozenset()
     """Names to pause before; None means every node."""
@@ -49,3 +52,7 @@ class Call:
     control: RunControl | None = None
     hub: Hub | None = None
     output_keys: tuple[str, ...] | None = None
+    nested: Nested | None = None
+    """Where the call stands in a parent graph's run."""
+    travel: Travel | None = None
+    """Where subgraphs start when the call goes back in time."""

@@ -67,7 +67,8 @@ class Hub:
     def __init__(self, modes: frozenset[str], *, single: bool, subgraphs: bool = False) -> None:
         self.modes = modes
         self._single = single
-        self._subgraphs = subgraphs
+        self.subgraphs = subgraphs
+        """Whether what happens in subgraphs is reported."""
         self._chunks: deque[Any] = deque()
         self._peak = 0
         self._readable = anyio.Event()
@@ -90,7 +91,7 @@ class Hub:
     def put_nowait(self, ns: str, mode: str, payload: Any) -> None:
         """Add a chunk, whatever waits already."""
         chunk = payload if self._single else (mode, payload)
-        if self._subgraphs:
+        if self.subgraphs:
             path = tuple(ns.split("|")) if ns else ()
             chunk = (path, payload) if self._single else (path, mode, payload)
         self._chunks.append(chunk)
