@@ -10,13 +10,14 @@ import sqlite3
 import time
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
-from persistence.errors import BackendOpenError, SchemaVersionError
+from persistence.errors import BackendOpenError
 from persistence.sqlite.faults import described, primary_code
+from persistence.sqlite.layout import Layout
 from persistence.sqlite.statements import MIGRATIONS, QUERIES
 from persistence.writer.filtering import metadata_matches, metadata_run_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
 Synchronous = Literal["NORMAL", "FULL", "EXTRA"]
 T = TypeVar("T")
@@ -82,9 +83,9 @@ def prepare_writer(connection: sqlite3.Connection, path: str, synchronous: Synch
         SchemaVersionError: A newer version of this library wrote it. It was not changed.
     """
     try:
-        _check_schema(connection, path)
+        _layout().check(connection, path)
         in_memory = not connection.execute("PRAGMA database_list").fetchone()[2]
-        _patiently(lambda: _switch_to_wal(connection, path, in_memory=in_memory), patience)
+        switch_to_wal(connection, path, patience, in_memory=in_memory)
         connection.execute(f"PRAGMA synchronous = {_LEVELS[synchronous]}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
@@ -124,63 +125,19 @@ def prepare_reader(connection: sqlite3.Connection) -> None:
 
 def migrate(connection: sqlite3.Connection, path: str) -> None:
     """Apply the migrations that the database has not seen, all or none; safe with several processes at once."""
-    # IMMEDIATE: the lock is taken before looking, so nobody else migrates between the look and the change.
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        seen = _check_schema(connection, path)
-        missing = {number: statements for number, statements in MIGRATIONS.items() if number not in seen}
-        for number, statements in missing.items():
-            for statement in statements:
-                connection.execute(statement)
-            connection.execute(QUERIES["note_migration"], (number,))
-        if missing:
-            connection.execute("COMMIT")
-        else:
-            # Learn now, not at the first save, that the file cannot be written; this is rolled back.
-            connection.execute(QUERIES["note_migration"], (0,))
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
+    _layout().migrate(connection, path)
 
 
-def _check_schema(connection: sqlite3.Connection, path: str) -> frozenset[int]:
-    """Return the migrations the database has seen; refuse what is not ours or newer than this library."""
-    present = {
-        name
-        for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')")
-        if name in TABLES
-    }
-    if not present:
-        return frozenset()
-    wrong = [name for name, columns in TABLES.items() if name not in present or _columns(connection, name) != columns]
-    if "checkpoint_migrations" in present and "checkpoint_migrations" not in wrong:
-        seen = frozenset(number for (number,) in connection.execute(QUERIES["applied_migrations"]))
-        newest = max(seen, default=0)
-        if newest > max(MIGRATIONS):
-            message = (
-                f"{path} was written by a newer version of this library (migration {newest}, this one knows "
-                f"{max(MIGRATIONS)}): upgrade to open it. It was not changed."
-            )
-            raise SchemaVersionError(message)
-    else:
-        seen = frozenset()
-    if wrong:
-        message = (
-            f"{path} belongs to another program: {', '.join(sorted(present))} exist, but {', '.join(sorted(wrong))} "
-            "are not as this library makes them. Use another file. It was not changed."
-        )
-        raise BackendOpenError(message)
-    return seen
+def _layout() -> Layout:
+    return Layout(
+        TABLES, MIGRATIONS, "checkpoint_migrations", QUERIES["applied_migrations"], QUERIES["note_migration"]
+    )
 
 
-def _columns(connection: sqlite3.Connection, table: str) -> Sequence[tuple[str, int]]:
-    rows = connection.execute("SELECT name, pk FROM pragma_table_info(?)", (table,))
-    return tuple((name, place) for name, place in rows)
-
-
-def _switch_to_wal(connection: sqlite3.Connection, path: str, *, in_memory: bool) -> None:
+def switch_to_wal(connection: sqlite3.Connection, path: str, patience: float, *, in_memory: bool) -> None:
+    """Let readers and one writer work side by side. Raises BackendOpenError where the disk does not allow it."""
     # The pragma reports failure by answering with the old mode, not by an error.
-    mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+    mode = _patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone()[0], patience)
     if mode != ("memory" if in_memory else "wal"):
         message = (
             f"{path} cannot be switched to write-ahead logging, it stays in {mode!r} mode: "
