@@ -1,0 +1,43 @@
+"""What the crash tests share: the process that forks the ones to be killed."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.register_assert_rewrite("tests.crash.examining", "tests.crash.killing", "tests.crash.launching")
+
+from persistence.sqlite import opening  # noqa: E402 - the rewriting is asked for first
+from tests.crash.launching import Launcher  # noqa: E402 - likewise
+
+
+@pytest.fixture(scope="session")
+def launcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launcher]:
+    """A running zygote, ended with the session."""
+    with Launcher(tmp_path_factory.mktemp("zygote") / "stderr") as started:
+        yield started
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder for databases; in memory where there is such a place.
+
+    A killed process takes its buffers with it and leaves the kernel's, so a disk would prove no more than memory does,
+    and every kill writes and opens a database.
+    """
+    memory = Path("/dev/shm")  # noqa: S108 - a fresh folder is made in it
+    if not os.access(memory, os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=memory) as name:
+        yield Path(name)
+
+
+@pytest.fixture(autouse=True)
+def short_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not give every database that is examined a log of working size."""
+    monkeypatch.setattr(opening, "GROWN_LOG", 0)
