@@ -52,6 +52,11 @@ def _close() -> None:
     _Portal.keeper.__exit__(SystemExit, SystemExit(), None)
 
 
+def is_elsewhere(thread: int) -> bool:
+    """Tell whether the caller runs in another thread than this one."""
+    return threading.get_ident() != thread
+
+
 def here() -> tuple[EventLoopToken, int]:
     """Return the running event loop and its thread, for calls from elsewhere to come back to."""
     return current_token(), threading.get_ident()

@@ -5,6 +5,7 @@ RuntimeLibraryError
 ├── GraphDefinitionError (ValueError)    the graph as described cannot be compiled
 ├── ConfigError (ValueError)             the call's config is wrong or in the wrong place
 ├── UnknownStreamModeError (ValueError)
+├── StreamOverflowError                  a node floods a stream that nobody reads as fast
 ├── GraphRecursionError (RecursionError) more supersteps than recursion_limit
 ├── InvalidUpdateError                   writes that cannot be applied
 │   └── UnknownNodeError (ValueError)    a route, Send, breakpoint or as_node names no node
@@ -68,6 +69,10 @@ class ConfigError(RuntimeLibraryError, ValueError):
 
 class UnknownStreamModeError(RuntimeLibraryError, ValueError):
     """A stream mode that does not exist; the message lists those that do."""
+
+
+class StreamOverflowError(RuntimeLibraryError):
+    """A node wrote to its stream faster than it is read, without ever waiting."""
 
 
 class GraphRecursionError(RuntimeLibraryError, RecursionError):

@@ -109,6 +109,9 @@ class Contained:
         while True:
             try:
                 sent = yield waiting
+                hub = self.scope.run.hub
+                if hub is not None and hub.full:
+                    yield from hub.room().__await__()  # a slow consumer slows the node
             except GeneratorExit:
                 run(steps.close)
                 raise

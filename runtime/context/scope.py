@@ -28,6 +28,8 @@ class RunView(Protocol):
     store: Any
     control: RunControl | None
     previous: Any
+    hub: Any
+    """Where the run reports to, or None."""
     answerer: Scope | None
     """Who answers questions instead: the parent's task, for a subgraph without state of its own."""
     depth: int

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
+from anyio import from_thread
 
-from persistence.portal import here
+from persistence.portal import here, is_elsewhere
 from runtime.actors.outcomes import Cancelled, Completed, Escalated, Failed, Paused
 from runtime.actors.supervisor import Supervisor
 from runtime.context.scope import enclosing_depth
@@ -393,7 +394,12 @@ class Conductor:
 
     def write_custom(self, task: Task, item: Any) -> None:
         """Put an item on the ``custom`` stream."""
-        if self.hub is not None:
+        if self.hub is None:
+            return
+        if is_elsewhere(self.home_thread):
+            # A sync node's worker thread: it can wait for room, and must not touch the event loop's objects.
+            from_thread.run(self.hub.put_custom, self, task, item, token=self.home_token)
+        else:
             self.hub.custom(self, task, item)
 
     def checkpoint_view(self, source: str, step: int, parent: str | None) -> dict[str, Any]:

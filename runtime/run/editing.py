@@ -35,6 +35,7 @@ class Editor:
 
     control: RunControl | None = None
     answerer = None
+    hub = None
     debug = False
     depth = 0
     previous: Any = None

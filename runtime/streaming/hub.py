@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import anyio
 
 from runtime.engine.projecting import updates_of_task, values_of, values_with, writes_view
-from runtime.errors import UnknownStreamModeError
+from runtime.errors import StreamOverflowError, UnknownStreamModeError
 from runtime.types.constants import INTERRUPT, START
 from runtime.types.streams import STREAM_MODES
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 CAPACITY: Final = 256
 """Chunks that wait for a slow consumer before the run waits for it. Several supersteps' worth, a few hundred KiB."""
+
+OVERFLOW: Final = 16 * CAPACITY
+"""Chunks at which a node that never waits is stopped with an error, because nothing else could slow it."""
 
 END_OF_STREAM: Final = object()
 
@@ -81,11 +84,9 @@ class Hub:
     async def _put(self, ns: str, mode: str, payload: Any) -> None:
         if self.closed:
             raise StreamClosedError
-        while len(self._chunks) >= CAPACITY:
-            self._writable = anyio.Event()
-            await self._writable.wait()
-            if self.closed:
-                raise StreamClosedError
+        await self.room()
+        if self.closed:
+            raise StreamClosedError
         self.put_nowait(ns, mode, payload)
 
     def put_nowait(self, ns: str, mode: str, payload: Any) -> None:
@@ -221,7 +222,35 @@ class Hub:
         await self._debug(run, "checkpoint", step, payload)
 
     def custom(self, run: Any, task: Task, item: Any) -> None:
-        """Report what a node wrote to its stream writer."""
+        """Report what a node wrote to its stream writer, at once.
+
+        The node is slowed when it next waits for something (see ``room``). Raises StreamOverflowError if it writes on
+        and on without ever waiting.
+        """
+        del task
+        if "custom" not in self.modes or self.closed:
+            return
+        if len(self._chunks) >= OVERFLOW:
+            msg = (
+                f"{OVERFLOW} chunks wait for the stream's consumer and the node writes more without ever waiting. "
+                "Await something between writes, for example anyio.lowlevel.checkpoint()."
+            )
+            raise StreamOverflowError(msg)
+        self.put_nowait(run.ns, "custom", item)
+
+    async def put_custom(self, run: Any, task: Task, item: Any) -> None:
+        """Report what a sync node wrote, waiting for room."""
         del task
         if "custom" in self.modes and not self.closed:
-            self.put_nowait(run.ns, "custom", item)
+            await self._put(run.ns, "custom", item)
+
+    @property
+    def full(self) -> bool:
+        """Whether the run has to wait for the consumer."""
+        return len(self._chunks) >= CAPACITY and not self.closed
+
+    async def room(self) -> None:
+        """Return once the consumer has made room, or has left."""
+        while self.full:
+            self._writable = anyio.Event()
+            await self._writable.wait()
