@@ -91,5 +91,4 @@ class GraphStream:
 
     def __del__(self) -> None:
         if not self._over and self._host is not None:
-            self._hub.close()
-            self._host.cancel()
+            self._host.abandon(self._hub.close)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from contextvars import copy_context
 from typing import Any
 
@@ -23,13 +24,18 @@ class Host:
     def __init__(self) -> None:
         self._scope = anyio.CancelScope()
         self._ended = anyio.Event()
+        self._soon: Callable[[Callable[[], None]], object] | None = None
+        """Has the event loop call something; safe in any thread."""
 
     def start(self, function: Callable[[], Awaitable[None]]) -> None:
         """Start the function on the running event loop, in the caller's context."""
         if trio.lowlevel.in_trio_run():
+            self._soon = trio.lowlevel.current_trio_token().run_sync_soon
             trio.lowlevel.spawn_system_task(self._run, function, name="actorgraph stream", context=copy_context())
             return
-        task = asyncio.get_running_loop().create_task(self._run(function), name="actorgraph stream")
+        loop = asyncio.get_running_loop()
+        self._soon = loop.call_soon_threadsafe
+        task = loop.create_task(self._run(function), name="actorgraph stream")
         _TASKS.add(task)
         task.add_done_callback(_TASKS.discard)
 
@@ -41,8 +47,20 @@ class Host:
             self._ended.set()
 
     def cancel(self) -> None:
-        """Ask the function to end; may be called from a finaliser."""
+        """Ask the function to end."""
         self._scope.cancel()
+
+    def abandon(self, first: Callable[[], None]) -> None:
+        """Do something and ask the function to end, from a finaliser: any thread may run one, at any time."""
+
+        def end() -> None:
+            first()
+            self._scope.cancel()
+
+        # The event loop may be gone by then, and with it the function.
+        with suppress(RuntimeError):
+            if self._soon is not None:
+                self._soon(end)
 
     async def ended(self) -> None:
         """Return once it has ended."""
