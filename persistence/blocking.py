@@ -1,4 +1,4 @@
-"""The blocking side of a saver: thin doors to the async methods, never twins of them."""
+"""The blocking side of savers and caches: thin doors to the async methods, never twins of them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING, Any, Self
 from persistence import portal
 
 if TYPE_CHECKING:
+    from persistence.contracts.cache import FullKey, Namespace
     from persistence.contracts.checkpoint import Checkpoint, CheckpointTuple
 
 
-class BlockingSaver:
-    """Adds ``with saver`` and the methods without the ``a`` prefix.
+class BlockingDoor:
+    """Adds ``with``, and a way to wait for an async method.
 
-    They run on the event loop that the saver is open on, or on the process's portal. Called in that loop's own thread
-    they raise SaverLoopError at once, naming the async method.
+    It runs on the event loop that the object is open on, or on the process's portal. Called in that loop's own thread
+    it raises SaverLoopError at once, naming the async method.
     """
 
     _entered: portal.Entered | None = None
 
     def __enter__(self) -> Self:
-        """Open the saver for blocking use."""
+        """Open it for blocking use."""
         self._entered = portal.Entered(self)  # type: ignore[arg-type]
         return self
 
@@ -42,6 +43,10 @@ class BlockingSaver:
 
         at, thread = getattr(self, "home_token", None), getattr(self, "home_thread", None)
         return portal.call(run, at=at, thread=thread, instead=method)
+
+
+class BlockingSaver(BlockingDoor):
+    """Adds ``with saver`` and the methods without the ``a`` prefix."""
 
     def setup(self) -> None:
         """Create or migrate whatever the saver needs; opens and closes it if it is closed."""
@@ -112,3 +117,20 @@ class BlockingSaver:
     def delete_for_runs(self, run_ids: Iterable[str]) -> None:
         """See ``adelete_for_runs``."""
         self._wait("adelete_for_runs", run_ids)
+
+
+class BlockingCache(BlockingDoor):
+    """Adds ``with cache`` and the methods without the ``a`` prefix."""
+
+    def get(self, keys: Sequence[FullKey]) -> dict[FullKey, Any]:
+        """See ``aget``."""
+        found: dict[FullKey, Any] = self._wait("aget", keys)
+        return found
+
+    def set(self, pairs: Mapping[FullKey, tuple[Any, float | None]]) -> None:
+        """See ``aset``."""
+        self._wait("aset", pairs)
+
+    def clear(self, namespaces: Sequence[Namespace] | None = None) -> None:
+        """See ``aclear``."""
+        self._wait("aclear", namespaces)

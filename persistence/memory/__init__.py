@@ -1,7 +1,8 @@
-"""A saver that keeps everything in this process's memory."""
+"""A saver and a cache that keep everything in this process's memory."""
 
+from persistence.memory.cache import CacheStatistics, InMemoryCache
 from persistence.memory.saver import InMemorySaver
 
 MemorySaver = InMemorySaver
 
-__all__ = ["InMemorySaver", "MemorySaver"]
+__all__ = ["CacheStatistics", "InMemoryCache", "InMemorySaver", "MemorySaver"]

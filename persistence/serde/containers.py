@@ -6,7 +6,7 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from typing import TYPE_CHECKING, Any, Final
 
 from persistence.serde import tags
-from persistence.serde.writing import Refusal, Write, Writer, pack
+from persistence.serde.writing import Refusal, Write, Writer, encode, pack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,6 +47,14 @@ def _write_set(writer: Writer, value: set[object], depth: int) -> Ext:
 
 def _write_frozenset(writer: Writer, value: frozenset[object], depth: int) -> Ext:
     return pack(tags.FROZENSET, writer.items(value, depth))
+
+
+def _write_sorted_set(writer: Writer, value: set[object], depth: int) -> Ext:
+    return pack(tags.SET, sorted(writer.items(value, depth), key=encode))
+
+
+def _write_sorted_frozenset(writer: Writer, value: frozenset[object], depth: int) -> Ext:
+    return pack(tags.FROZENSET, sorted(writer.items(value, depth), key=encode))
 
 
 def _write_ordered_dict(writer: Writer, value: OrderedDict[object, object], depth: int) -> Ext:
@@ -154,6 +162,12 @@ WRITES: Final[dict[type, Write]] = {
     slice: _write_span,
 }
 """How each exact container type is written."""
+
+SORTED_WRITES: Final[dict[type, Write]] = {
+    set: _write_sorted_set,
+    frozenset: _write_sorted_frozenset,
+}
+"""How sets are written where the order must not depend on the process: texts hash differently in each."""
 
 READS: Final[dict[int, Read]] = {
     tags.TUPLE: _read_tuple,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -35,6 +36,7 @@ _CHECKSUM: Final = struct.Struct("<I")
 _SEED_BYTES: Final = zlib.crc32(_BYTES.encode())
 _SEED_MSGPACK: Final = zlib.crc32(_MSGPACK.encode())
 _WRITES: Final = containers.WRITES | values.WRITES | times.WRITES
+_STABLE_WRITES: Final = {**_WRITES, **containers.SORTED_WRITES}
 _READS: Final = containers.READS | values.READS | times.READS | catalog.READS
 
 
@@ -61,6 +63,7 @@ class Serializer:
         known = catalog.Catalog(self.registry, strict=strict)
         self._writer = Writer(known, _WRITES, thorough=False)
         self._thorough_writer = Writer(known, _WRITES, thorough=True)
+        self._stable_writer = Writer(known, _STABLE_WRITES, thorough=True)
         self._reader = Reader(known, _READS)
 
     def register_types(self, types: Iterable[type]) -> None:
@@ -118,6 +121,19 @@ class Serializer:
             return raw
         raise _unreadable(kind, data)
 
+    def stable_form(self, value: object) -> bytes:
+        """Return bytes to tell values by: the same in every process for the same value, sets in a fixed order.
+
+        Raises:
+            SerializationError: it, or something in it, cannot be stored as it is; names the type and the way to it.
+        """
+        if type(value) is dict or type(value) is list:
+            with suppress(Exception):  # the walk says better what is wrong
+                plain = encode(value)
+                if is_plain(value):
+                    return plain
+        return self._walked(value, stable=True)
+
     def seal(self, typed: Typed, place: bytes) -> Typed:  # noqa: ARG002 - the encrypting serializer needs it
         """Return what to store at a place; here, the value as it is."""
         return typed
@@ -132,8 +148,10 @@ class Serializer:
             raise _unreadable(*typed)
         return typed
 
-    def _walked(self, value: object) -> bytes:
+    def _walked(self, value: object, *, stable: bool = False) -> bytes:
         try:
+            if stable:
+                return encode(self._stable_writer.convert(value, 0))
             try:
                 return encode(self._writer.convert(value, 0))
             except (UnicodeEncodeError, OverflowError):

@@ -14,7 +14,7 @@ from persistence.errors import BackendOpenError, PersistenceClosedError
 from persistence.sqlite import opening, reading, writing
 from persistence.sqlite.connection import Connection
 from persistence.sqlite.faults import described, read_fault, write_fault
-from persistence.sqlite.opening import OLDEST_SQLITE, Synchronous
+from persistence.sqlite.opening import Synchronous
 from persistence.writer.batching import segments
 from persistence.writer.bridge import BRIDGE, on_trio
 
@@ -49,10 +49,7 @@ class SqliteBackend:
         Raises:
             BackendOpenError: It cannot be opened or is not ours; it was not changed.
         """
-        if sqlite3.sqlite_version_info < OLDEST_SQLITE:
-            oldest = ".".join(map(str, OLDEST_SQLITE))
-            message = f"SQLite {oldest} or newer is needed, this is {sqlite3.sqlite_version}."
-            raise BackendOpenError(message)
+        opening.require_sqlite()
         if on_trio():
             BRIDGE.acquire()
             self._bridged = True

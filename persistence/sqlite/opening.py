@@ -75,6 +75,14 @@ TABLES: Final = {
 """Columns of each table, with their place in the primary key."""
 
 
+def require_sqlite() -> None:
+    """Raise BackendOpenError if this Python's SQLite is too old."""
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        oldest = ".".join(map(str, OLDEST_SQLITE))
+        message = f"SQLite {oldest} or newer is needed, this is {sqlite3.sqlite_version}."
+        raise BackendOpenError(message)
+
+
 def prepare_writer(connection: sqlite3.Connection, path: str, synchronous: Synchronous, patience: float) -> bool:
     """Check the database, switch it to WAL and bring its tables up to date; return whether it lives in memory only.
 

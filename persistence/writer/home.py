@@ -37,7 +37,7 @@ class Home:
 
     def _error(self, saver: object, what: str) -> SaverLoopError:
         message = (
-            f"{saver!r} is open on another {what}. Await it on the loop that entered 'async with saver', "
-            "or open a saver of its own there; from other threads use anyio.from_thread.run."
+            f"{saver!r} is open on another {what}. Await it on the loop that entered its 'async with', "
+            "or open another one there; from other threads use anyio.from_thread.run."
         )
         return SaverLoopError(message)
