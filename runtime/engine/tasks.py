@@ -30,7 +30,19 @@ class Moment:
 class Task:
     """A node to run, with the input it gets and, once it ran, what it wrote."""
 
-    __slots__ = ("_id", "answers", "below", "error", "interrupts", "moment", "node", "send", "send_index", "triggers", "writes")
+    __slots__ = (
+        "_id",
+        "answers",
+        "below",
+        "error",
+        "interrupts",
+        "moment",
+        "node",
+        "send",
+        "send_index",
+        "triggers",
+        "writes",
+    )
 
     def __init__(self, node: NodePlan, moment: Moment, *, send: Send | None = None, index: int = -1) -> None:
         self.node = node

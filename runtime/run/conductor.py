@@ -26,6 +26,7 @@ from runtime.engine.resuming import own_answers, stored_answers, waiting
 from runtime.engine.scheduling import due
 from runtime.engine.tasks import Moment
 from runtime.errors import ErrorCode, GraphDrained, GraphRecursionError, ParentCommand, create_error_message
+from runtime.run.caching import Reuse
 from runtime.run.claiming import claimed
 from runtime.run.journal import Journal
 from runtime.run.nesting import placed, rooted, run_nested
@@ -37,9 +38,9 @@ from runtime.types.ids import CheckpointIds
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from runtime.context.scope import Scope
     from runtime.actors.outcomes import Outcome
     from runtime.actors.supervisor import SupervisorStatistics
+    from runtime.context.scope import Scope
     from runtime.engine.tasks import Task
     from runtime.run.program import Call, Program
     from runtime.streaming.hub import Hub, HubStatistics
@@ -71,7 +72,7 @@ async def conduct(program: Program, call: Call, around: Scope | None, given: Map
         program, call = placed(program, call, around, given)
     else:
         if program.saver is True:
-            msg = "checkpointer=True cannot be used for root graphs: it lets a subgraph keep state in its parent's saver."
+            msg = "checkpointer=True cannot be used for root graphs: it lets a subgraph keep state beside its parent."
             raise RuntimeError(msg)
         call = await rooted(program, call)
     return await Conductor(program, call).run()
@@ -97,6 +98,8 @@ class Conductor:
         self.nested = call.nested
         """Where this run stands in the run of a parent graph, if it does."""
         self.cells = Cells(program.plan, os.urandom(6).hex())
+        caching = program.caching
+        self.reuse = Reuse(caching, self.cells) if caching is not None and caching.active else None
         self.journal: Journal | None = None
         if program.saver not in (None, True, False):
             self.journal = Journal(
@@ -270,8 +273,12 @@ class Conductor:
             else:
                 work.append(task)
         self._width = len(tasks)
-        if work:
+        if self.reuse is not None and work:
+            work = await self._recall(self.reuse, work)
+        if work and not self._failures:
             await self._perform(supervisor, work)
+        if self.reuse is not None:
+            await self.reuse.keep()
         if self._failures:
             raise self._failure()
         if self._command is not None:
@@ -289,6 +296,18 @@ class Conductor:
 
     answering = False
     """Whether this run was given answers; then only answered nodes run again."""
+
+    async def _recall(self, reuse: Reuse, work: list[Task]) -> list[Task]:
+        """Finish the tasks whose result the cache has; return the others."""
+        known, failed = await reuse.recall(work)
+        if failed is not None:
+            await self._failed(failed[0], Failed(failed[1]))
+        for task in known:
+            await self._completed(task, 0, cached=True)
+        work = [task for task in work if not task.finished]
+        if known and work and self.journal is not None:
+            await self.journal.flush()
+        return work
 
     async def _perform(self, supervisor: Supervisor, work: list[Task]) -> None:
         timeout = self.program.step_timeout
@@ -315,7 +334,7 @@ class Conductor:
         elif isinstance(outcome, Escalated):
             self._command = (task, outcome.command)
 
-    async def _completed(self, task: Task, left: int) -> None:
+    async def _completed(self, task: Task, left: int, *, cached: bool = False) -> None:
         if self.journal is not None:
             if self._width > 1:
                 try:
@@ -329,7 +348,7 @@ class Conductor:
                 await self.journal.flush()
         self.finished.append(task)
         if self.hub is not None:
-            await self.hub.task_finished(self, task)
+            await self.hub.task_finished(self, task, cached=cached)
 
     async def _paused(self, task: Task, outcome: Paused) -> None:
         task.interrupts = outcome.interrupts

@@ -34,7 +34,7 @@ class Editor:
     """Applies updates to one thread. Routers that run meanwhile see it as their run (context.scope.RunView)."""
 
     control: RunControl | None = None
-    answerer = None
+    answerer: Scope | None = None
     hub = None
     debug = False
     depth = 0

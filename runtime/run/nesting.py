@@ -13,7 +13,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from runtime.context.scope import SCOPE
-from runtime.errors import ChildCommand, CheckpointNotFoundError, ErrorCode, GraphInterrupt, InvalidUpdateError, ParentCommand, create_error_message
+from runtime.errors import (
+    CheckpointNotFoundError,
+    ChildCommand,
+    ErrorCode,
+    GraphInterrupt,
+    InvalidUpdateError,
+    ParentCommand,
+    create_error_message,
+)
 from runtime.types.config import merge_configs, parse_config
 from runtime.types.constants import NS_END, NS_SEP
 
@@ -174,7 +182,7 @@ async def run_nested(run: Conductor, start: Callable[[], Coroutine[Any, Any, Any
     nested = run.nested
     if nested is None:
         return await start()
-    visiting = getattr(nested.scope.run, "visiting", set())
+    visiting: set[str] = getattr(nested.scope.run, "visiting", set())
     if run.ns in visiting:
         raise InvalidUpdateError(
             create_error_message(

@@ -171,8 +171,8 @@ class Opening:
             match(tasks, pending)
             if isinstance(given, Command) and run.nested is not None and is_id_map(given.resume):
                 pending_ids = {question.id for task in tasks for question in waiting(task)}
-                mine = {key: value for key, value in given.resume.items() if key in pending_ids}
-                answered = answer(tasks, mine)
+                ours = {key: value for key, value in given.resume.items() if key in pending_ids}
+                answered = answer(tasks, ours)
                 run.answering = True
             elif isinstance(given, Command) and given.resume is not None:
                 answered = answer(tasks, given.resume)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from runtime.run.nesting import Nested, Travel
     from runtime.context.runtime import RunControl
     from runtime.engine.plan import Plan
+    from runtime.run.caching import Caching
+    from runtime.run.nesting import Nested, Travel
     from runtime.streaming.hub import Hub
     from runtime.types.config import CallConfig
     from runtime.types.policy import Durability, MultitaskStrategy
@@ -24,6 +25,7 @@ class Program:
     """What keeps checkpoints. For a subgraph also True (its own state, kept between runs of the parent's thread), False
     (no state), None (fresh state each time, in the parent's saver)."""
     store: Any = None
+    caching: Caching | None = None
     interrupt_before: frozenset[str] | None = frozenset()
     """Names to pause before; None means every node."""
     interrupt_after: frozenset[str] | None = frozenset()

@@ -205,7 +205,7 @@ def _written_in(function: Any) -> dict[str, Any]:
         elif isinstance(function, types.FunctionType):
             enclosed = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
             return {**function.__globals__, **{name: cell.cell_contents for name, cell in enclosed if _is_full(cell)}}
-        elif isinstance(call := getattr(type(function), "__call__", None), types.FunctionType):  # noqa: B004 - it is followed, not tested
+        elif isinstance(call := getattr(type(function), "__call__", None), types.FunctionType):
             function = call
         else:
             return {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.types import ids
 from runtime.types.ids import CheckpointIds, interrupt_id, task_id, ticks_of, utc_now
 
 if TYPE_CHECKING:
@@ -116,7 +116,8 @@ def test_two_processes_never_mint_the_same_id() -> None:
         "from runtime.types.ids import CheckpointIds; import json; m = CheckpointIds(lambda: 10**18).mint;"
         "print(json.dumps([m(0) for _ in range(3)]))"
     )
-    there = json.loads(subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=True).stdout)
+    told = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=True)
+    there = json.loads(told.stdout)
     mint = CheckpointIds(lambda: 10**18).mint
     here = [mint(0) for _ in range(3)]
     assert not set(here) & set(there)
@@ -183,7 +184,7 @@ def test_a_timestamp_is_the_time(moves: list[int]) -> None:
         now = NOW
         for move in moves:
             now += move * 1000
-            patch.setattr(ids.time, "time_ns", lambda now=now: now)
+            patch.setattr(time, "time_ns", lambda now=now: now)
             shown = datetime.fromisoformat(clock_of_its_own())
             assert shown == datetime.fromtimestamp(NOW // 10**9, UTC) + timedelta(microseconds=(now - NOW) // 1000)
 
