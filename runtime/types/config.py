@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any, Final, TypedDict, cast
 
 from runtime.errors import ConfigError
@@ -14,8 +15,14 @@ DEFAULT_RECURSION_LIMIT: Final = int(os.environ.get("ACTORGRAPH_DEFAULT_RECURSIO
 _OPTIONS: Final = frozenset(
     {"tags", "metadata", "callbacks", "run_name", "run_id", "max_concurrency", "recursion_limit", "configurable"}
 )
-_MISPLACED: Final = frozenset({"max_concurrency", "recursion_limit", "callbacks", "durability", "multitask_strategy"})
+_ARGUMENTS: Final = frozenset({"durability", "multitask_strategy"})
+"""Options of a call that are arguments of their own."""
+
+_MISPLACED: Final = _ARGUMENTS | {"max_concurrency", "recursion_limit", "callbacks"}
 """Options that do nothing inside ``configurable``; there they would be ignored in silence."""
+
+_LEAST_INT: Final = -(2**63)
+_END_OF_INTS: Final = 2**64
 
 _NOT_METADATA: Final = frozenset(
     {
@@ -70,17 +77,26 @@ class CallConfig:
 
 
 def merge_configs(*configs: Mapping[str, Any] | None) -> RunnableConfig:
-    """Merge configs, later ones winning: tags are concatenated, metadata and configurable merged by key."""
+    """Merge configs, later ones winning: tags are concatenated, metadata and configurable merged by key.
+
+    An unknown key is a setting of the program: it belongs to ``configurable``. Raises ConfigError for a wrong shape.
+    """
     merged: dict[str, Any] = {}
     for config in configs:
         if not config:
             continue
+        if type(config) is not dict and not isinstance(config, Mapping):
+            raise _wrong("config", "a mapping", config)
         for key, value in config.items():
             if value is None:
                 continue
             if key in ("metadata", "configurable"):
+                if type(value) is not dict and not isinstance(value, Mapping):
+                    raise _wrong(f"config[{key!r}]", "a mapping", value)
                 merged[key] = {**merged.get(key, {}), **value}
             elif key == "tags":
+                if isinstance(value, str):
+                    raise _wrong("config['tags']", "a list of strings", value)
                 merged[key] = [*merged.get(key, ()), *value]
             elif key in _OPTIONS:
                 merged[key] = value
@@ -96,24 +112,21 @@ def parse_config(*configs: Mapping[str, Any] | None) -> CallConfig:
     misplaced = _MISPLACED & configurable.keys()
     if misplaced:
         name = min(misplaced)
-        msg = f"{name!r} inside config['configurable'] has no effect; pass it as config[{name!r}] or as an argument."
+        right = f"as the argument {name}=" if name in _ARGUMENTS else f"as config[{name!r}]"
+        msg = f"{name!r} inside config or config['configurable'] has no effect; pass it {right}."
         raise ConfigError(msg)
     limit = raw.get("recursion_limit", DEFAULT_RECURSION_LIMIT)
-    if not isinstance(limit, int) or limit < 1:
-        msg = f"recursion_limit must be an integer of at least 1, got {limit!r}."
-        raise ConfigError(msg)
+    if not _is_count(limit):
+        raise _wrong("recursion_limit", "an integer of at least 1", limit)
     concurrency = raw.get("max_concurrency")
-    if concurrency is not None and (not isinstance(concurrency, int) or concurrency < 1):
-        msg = f"max_concurrency must be an integer of at least 1 or None, got {concurrency!r}."
-        raise ConfigError(msg)
-    thread_id = configurable.get("thread_id")
+    if concurrency is not None and not _is_count(concurrency):
+        raise _wrong("max_concurrency", "an integer of at least 1 or None", concurrency)
+    thread_id, checkpoint_id = configurable.get("thread_id"), configurable.get("checkpoint_id")
     return CallConfig(
         raw=raw,
         thread_id=None if thread_id is None else _id_text(thread_id, "thread_id"),
         checkpoint_ns=_id_text(configurable.get("checkpoint_ns", ""), "checkpoint_ns"),
-        checkpoint_id=_id_text(configurable["checkpoint_id"], "checkpoint_id")
-        if configurable.get("checkpoint_id")
-        else None,
+        checkpoint_id=None if checkpoint_id in (None, "") else _id_text(checkpoint_id, "checkpoint_id"),
         recursion_limit=limit,
         max_concurrency=concurrency,
         run_id=None if raw.get("run_id") is None else str(raw["run_id"]),
@@ -136,17 +149,45 @@ def _id_text(value: object, name: str) -> str:
     return str(value)
 
 
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _wrong(what: str, expected: str, got: object) -> ConfigError:
+    return ConfigError(f"{what} must be {expected}, got {got!r}.")
+
+
 def _storable(raw: RunnableConfig, configurable: dict[str, Any]) -> dict[str, Any]:
+    """Return the scalars that checkpoints can keep; other settings are the program's own affair."""
     stored: dict[str, Any] = {}
     for source in (configurable, raw.get("metadata") or {}):
         for key, value in source.items():
-            if isinstance(value, str):
-                if _keeps(key):
-                    stored[key] = value.replace("\0", "")
-            elif isinstance(value, (int, float, bool)) and _keeps(key):
-                stored[key] = value
+            if isinstance(value, (str, int, float)) and _keeps(key):
+                scalar = _scalar(key, value)
+                if scalar is not None:
+                    stored[key] = scalar
     return stored
 
 
-def _keeps(key: str) -> bool:
-    return not key.startswith("__") and key not in _NOT_METADATA
+def _keeps(key: object) -> bool:
+    return isinstance(key, str) and not key.startswith("__") and key not in _NOT_METADATA
+
+
+def _scalar(key: str, value: str | float) -> str | float | None:
+    """Return the plain value of a scalar (of an Enum's member, a numpy number); None if JSON has no such number."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        if not value.isascii():
+            _check_unicode(key, value)
+        return value.replace("\0", "")
+    if isinstance(value, int):
+        return int(value) if _LEAST_INT <= value < _END_OF_INTS else None
+    return float(value) if isfinite(value) else None
+
+
+def _check_unicode(key: str, value: str) -> None:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise _wrong(f"The setting {key!r}", "valid Unicode, to be stored with checkpoints", value) from None

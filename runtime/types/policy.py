@@ -58,6 +58,13 @@ class RetryPolicy:
     retry_on: type[BaseException] | Sequence[type[BaseException]] | Callable[[Exception], bool] = default_retry_on
     """Which failures: a class, several, or a predicate."""
 
+    def __post_init__(self) -> None:
+        for name in ("initial_interval", "backoff_factor", "max_interval", "max_attempts"):
+            value = getattr(self, name)
+            if not value >= 0:  # NaN too
+                msg = f"{name} must not be negative, got {value!r}."
+                raise ValueError(msg)
+
     def matches(self, error: Exception) -> bool:
         """Tell whether this policy retries the error."""
         wanted = self.retry_on
@@ -69,7 +76,10 @@ class RetryPolicy:
 
     def pause(self, failures: int, random: float) -> float:
         """Return the seconds to wait after ``failures`` failed attempts; ``random`` is in [0, 1)."""
-        wait = min(self.max_interval, self.initial_interval * self.backoff_factor ** (failures - 1))
+        try:
+            wait = min(self.max_interval, self.initial_interval * self.backoff_factor ** (failures - 1))
+        except OverflowError:  # after a thousand doublings
+            wait = self.max_interval
         return wait + random if self.jitter else wait
 
 
@@ -87,9 +97,12 @@ class TimeoutPolicy:
     def __post_init__(self) -> None:
         for name in ("run_timeout", "idle_timeout"):
             value = getattr(self, name)
-            if value is not None and _seconds(value) <= 0:
+            if value is not None and not _seconds(value) > 0:  # NaN is not
                 msg = f"{name} must be greater than 0 s, got {value!r}."
                 raise ValueError(msg)
+        if self.refresh_on not in ("auto", "heartbeat"):
+            msg = f"refresh_on must be 'auto' or 'heartbeat', got {self.refresh_on!r}."
+            raise ValueError(msg)
 
     @property
     def run_seconds(self) -> float | None:

@@ -1,0 +1,154 @@
+"""Policies: which failures are tried again, how long to wait, what counts as a timeout."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.errors import InvalidUpdateError, NodeTimeoutError
+from runtime.types import CachePolicy, RetryPolicy, TimeoutPolicy, default_retry_on
+
+seconds = st.floats(0, 1e6)
+
+
+class Answer:
+    """Looks like the response of an HTTP client's error."""
+
+    def __init__(self, status: Any) -> None:
+        self.status_code = status
+
+
+def http_error(status: Any) -> Exception:
+    error = OSError("http")
+    error.response = Answer(status)  # type: ignore[attr-defined]
+    return error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConnectionError(),
+        ConnectionResetError(),
+        http_error(500),
+        http_error(503),
+        AssertionError(),
+        MemoryError(),
+        InvalidUpdateError(),
+        NodeTimeoutError("n", elapsed=1, kind="run", timeout=1),
+        ExceptionGroup("several", [ValueError()]),
+        Exception(),
+    ],
+    ids=repr,
+)
+def test_what_may_pass_is_tried_again(error: Exception) -> None:
+    assert default_retry_on(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError(),
+        TypeError(),
+        ZeroDivisionError(),
+        ModuleNotFoundError(),
+        KeyError(),
+        NameError(),
+        SyntaxError(),
+        RuntimeError(),
+        RecursionError(),
+        ReferenceError(),
+        StopIteration(),
+        StopAsyncIteration(),
+        OSError(),
+        TimeoutError(),
+        http_error(404),
+        http_error("500"),
+        KeyboardInterrupt(),
+    ],
+    ids=repr,
+)
+def test_what_will_not_pass_is_not(error: BaseException) -> None:
+    assert not default_retry_on(error)
+
+
+@pytest.mark.parametrize(
+    ("retry_on", "matches"),
+    [
+        (KeyError, True),
+        (LookupError, True),
+        (ValueError, False),
+        ((ValueError, KeyError), True),
+        ([ValueError], False),
+        ((), False),
+        (lambda error: error.args == ("k",), True),
+        (lambda _error: 0, False),
+    ],
+)
+def test_failures_are_chosen_by_class_by_several_or_by_a_predicate(retry_on: Any, matches: bool) -> None:
+    assert RetryPolicy(retry_on=retry_on).matches(KeyError("k")) is matches
+
+
+@given(seconds, st.floats(1, 10), seconds, st.integers(1, 10_000), st.floats(0, 1, exclude_max=True))
+def test_pauses_grow_to_their_limit_and_never_shrink(
+    first: float, factor: float, longest: float, failures: int, random: float
+) -> None:
+    policy = RetryPolicy(initial_interval=first, backoff_factor=factor, max_interval=longest, jitter=False)
+    pause = policy.pause(failures, random)
+    assert min(first, longest) <= pause <= longest
+    assert pause <= policy.pause(failures + 1, random)
+
+
+def test_the_first_pauses_double() -> None:
+    policy = RetryPolicy(jitter=False)
+    assert [policy.pause(failures, 0.9) for failures in range(1, 5)] == [0.5, 1, 2, 4]
+
+
+@given(st.floats(0, 1, exclude_max=True))
+def test_jitter_adds_up_to_a_second(random: float) -> None:
+    assert RetryPolicy().pause(1, random) == 0.5 + random
+
+
+@pytest.mark.parametrize("name", ["initial_interval", "backoff_factor", "max_interval", "max_attempts"])
+@pytest.mark.parametrize("value", [-1, math.nan])
+def test_a_negative_pause_is_refused(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"{name} must not be negative"):
+        RetryPolicy(**{name: value})
+
+
+@pytest.mark.parametrize("given", [3, 3.0, timedelta(seconds=3), TimeoutPolicy(run_timeout=3)])
+def test_a_timeout_is_seconds_a_timedelta_or_a_policy(given: Any) -> None:
+    policy = TimeoutPolicy.coerce(given)
+    assert policy is not None
+    assert (policy.run_seconds, policy.idle_seconds, policy.refresh_on) == (3.0, None, "auto")
+
+
+def test_no_timeout_is_none() -> None:
+    assert TimeoutPolicy.coerce(None) is None
+
+
+def test_a_policy_may_limit_both() -> None:
+    policy = TimeoutPolicy(run_timeout=timedelta(minutes=1), idle_timeout=0.5, refresh_on="heartbeat")
+    assert (policy.run_seconds, policy.idle_seconds) == (60.0, 0.5)
+
+
+@pytest.mark.parametrize("name", ["run_timeout", "idle_timeout"])
+@pytest.mark.parametrize("value", [0, -1, timedelta(0), timedelta(seconds=-1), math.nan])
+def test_a_timeout_is_longer_than_nothing(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be greater than 0 s"):
+        TimeoutPolicy(**{name: value})
+
+
+def test_what_refreshes_a_timeout_is_one_of_two() -> None:
+    with pytest.raises(ValueError, match="refresh_on must be 'auto' or 'heartbeat', got 'beat'"):
+        TimeoutPolicy(idle_timeout=1, refresh_on="beat")  # type: ignore[arg-type]
+
+
+def test_policies_are_values() -> None:
+    assert RetryPolicy() == RetryPolicy()
+    assert CachePolicy(ttl=1) != CachePolicy(ttl=2)
+    assert hash(TimeoutPolicy(run_timeout=1)) == hash(TimeoutPolicy(run_timeout=1))
