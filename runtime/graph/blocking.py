@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 class BlockingDoor:
     """``invoke``, ``stream``, ``get_state`` and so on.
 
-    They run where the saver is open, else on the process's portal; so they work in plain scripts, in worker threads and
-    in a notebook whose loop is running. Where waiting would deadlock they raise BlockingCallError at once, naming the
-    async method.
+    They run where the saver is open, or else the cache, or else on the process's portal; so they work in plain scripts,
+    in worker threads and in a notebook whose loop is running. Where waiting would deadlock they raise BlockingCallError
+    at once, naming the async method.
     """
 
     program: Program
@@ -37,12 +37,17 @@ class BlockingDoor:
     def _through(self, run: Callable[[], Any], method: str) -> Any:
         # A node's call takes its place in the run around it, so it runs where that run does.
         around = SCOPE.get(None)
-        home: Any = self.program.saver if around is None else around.run
+        home: Any = self._keeper() if around is None else around.run
         at, thread = getattr(home, "home_token", None), getattr(home, "home_thread", None)
         try:
             return portal.call(run, at=at, thread=thread, instead=method)
         except SaverLoopError as error:
             raise BlockingCallError(str(error)) from error
+
+    def _keeper(self) -> Any:
+        """Return the saver; where that is open nowhere, the cache."""
+        saver, caching = self.program.saver, self.program.caching
+        return saver if caching is None or getattr(saver, "home_token", None) is not None else caching.cache
 
     def _iterate(self, method: str, make: Callable[[], Any]) -> Iterator[Any]:
         made: list[Any] = []
@@ -108,3 +113,7 @@ class BlockingDoor:
         """See ``abulk_update_state``."""
         updated: RunnableConfig = self._wait("abulk_update_state", config, supersteps)
         return updated
+
+    def clear_cache(self, nodes: Sequence[str] | None = None) -> None:
+        """See ``aclear_cache``."""
+        self._wait("aclear_cache", nodes)

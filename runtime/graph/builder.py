@@ -13,6 +13,7 @@ from runtime.engine.plan import BranchPlan, NodePlan, Plan, trigger_channel
 from runtime.errors import GraphDefinitionError
 from runtime.graph.compiled import CompiledStateGraph
 from runtime.graph.subgraphs import programs_in
+from runtime.run.caching import caching_for
 from runtime.run.program import Program
 from runtime.schema.introspect import Schema, first_parameter_schema, introspect, merge_channels
 from runtime.types.constants import END, START, branch_to
@@ -280,6 +281,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         self,
         checkpointer: Any = None,
         *,
+        cache: Any = None,
         store: Any = None,
         interrupt_before: Literal["*"] | Sequence[str] | None = None,
         interrupt_after: Literal["*"] | Sequence[str] | None = None,
@@ -293,6 +295,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
 
         Args:
             checkpointer: saver that keeps checkpoints; None: nothing is kept.
+            cache: keeps the results of nodes that have a CachePolicy.
             store: long-term memory that nodes can reach.
             interrupt_before: nodes to pause before; ``"*"`` for all.
             interrupt_after: nodes to pause after.
@@ -314,6 +317,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             plan=plan,
             saver=checkpointer,
             store=store,
+            caching=caching_for(cache, plan),
             interrupt_before=before,
             interrupt_after=after,
             step_timeout=step_timeout,

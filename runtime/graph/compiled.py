@@ -43,17 +43,22 @@ class CompiledStateGraph(BlockingDoor, Generic[StateT, ContextT, InputT, OutputT
         self._register_types()
 
     def _register_types(self) -> None:
-        """Let the saver rebuild the types that the graph's schemas mention, and the runtime's own."""
+        """Let saver and cache rebuild the types that the graph's schemas mention, and the runtime's own."""
         register()
-        saver = self.program.saver
-        if takes_units(saver):
+        saver, caching = self.program.saver, self.program.caching
+        keepers: list[Any] = [saver] if takes_units(saver) else []
+        if caching is not None:
+            keepers.append(caching.cache)
+        if keepers:
             plan = self.program.plan
             hints = [self.builder.state_schema, self.builder.input_schema, self.builder.output_schema]
             hints += [node.schema.type for node in plan.nodes.values()]
             hints += [channel.typ for channel in plan.state.values()]
             if self.program.context_schema is not None:
                 hints.append(self.program.context_schema)
-            saver.register_types(types_in(*hints))
+            types = types_in(*hints)
+            for keeper in keepers:
+                keeper.register_types(types)
 
     @property
     def name(self) -> str:
@@ -69,6 +74,11 @@ class CompiledStateGraph(BlockingDoor, Generic[StateT, ContextT, InputT, OutputT
     def store(self) -> Any:
         """The store, or None."""
         return self.program.store
+
+    @property
+    def cache(self) -> Any:
+        """What keeps the results of nodes with a CachePolicy, or None."""
+        return None if self.program.caching is None else self.program.caching.cache
 
     @property
     def step_timeout(self) -> float | None:
@@ -321,6 +331,23 @@ class CompiledStateGraph(BlockingDoor, Generic[StateT, ContextT, InputT, OutputT
     ) -> RunnableConfig:
         """Apply updates superstep by superstep, each a checkpoint; return the last one's config."""
         return await state_api.update_state(self.program, self._addressed(config), supersteps)
+
+    # ---- cached results ----------------------------------------------------------------------------------------
+
+    async def aclear_cache(self, nodes: Sequence[str] | None = None) -> None:
+        """Forget what the cache keeps of these nodes' results, or of all nodes of this graph.
+
+        Raises:
+            ValueError: the graph has no cache, or no such node.
+
+        """
+        caching = self.program.caching
+        if caching is None:
+            msg = "No cache is set for this graph, so there is nothing to clear: compile it with cache=."
+            raise ValueError(msg)
+        for name in nodes or ():
+            require_node(self.program.plan, name, "aclear_cache")
+        await caching.clear(nodes)
 
     def _addressed(self, config: Mapping[str, Any]) -> CallConfig:
         if not has_saver(self.program):
