@@ -30,7 +30,7 @@ class Moment:
 class Task:
     """A node to run, with the input it gets and, once it ran, what it wrote."""
 
-    __slots__ = ("_id", "answers", "below", "error", "interrupts", "moment", "node", "send", "send_index", "triggers", "writes")
+    __slots__ = ("_id", "answers", "below", "error", "given", "interrupts", "moment", "node", "send", "send_index", "triggers", "writes")
 
     def __init__(self, node: NodePlan, moment: Moment, *, send: Send | None = None, index: int = -1) -> None:
         self.node = node
@@ -46,6 +46,8 @@ class Task:
         """Answers that earlier runs of this task were given, in the order of its questions."""
         self.below: dict[str, Any] = {}
         """Answers for questions of subgraphs that this task runs, by id."""
+        self.given: Any = None
+        """Arguments of a call that a node made."""
         self._id: str | None = None
 
     @property
