@@ -37,6 +37,15 @@ class Stage(RunView, Protocol):
 
     cells: Cells
     debug: bool
+
+    def cancel_calls(self, task: Task) -> None:
+        """Cancel the @task calls that a task has made."""
+        ...
+
+    async def settle_calls(self, task: Task, outcome: Outcome) -> Outcome:
+        """Return a task's outcome once the @task calls that it made have ended."""
+        ...
+
     """Find nodes that change their input in place."""
 
 
@@ -68,6 +77,15 @@ class NodeActor:
         """
         scope = Scope(self.stage, task)
         scope.on_wait = on_wait
+        try:
+            outcome = await self._outcome(task, scope)
+        except BaseException:
+            if scope.task_calls:
+                self.stage.cancel_calls(task)
+            raise
+        return await self.stage.settle_calls(task, outcome) if scope.task_calls else outcome
+
+    async def _outcome(self, task: Task, scope: Scope) -> Outcome:
         while True:
             context = copy_context()
             context.run(scope.enter)

@@ -48,7 +48,7 @@ class Supervisor:
 
     def __init__(self, stage: Stage, nursery: TaskGroup, limit: int | None) -> None:
         self._stage = stage
-        self._nursery = nursery
+        self.nursery = nursery
         self._limit = limit
         self._actors: dict[str, NodeActor] = {}
         self._mail: deque[NodeActor] = deque()
@@ -149,7 +149,7 @@ class Supervisor:
         elif self._limit is None or self._workers < self._limit:
             self._awake += 1
             self._workers += 1
-            self._nursery.start_soon(_Worker(self).work, name="actorgraph worker")
+            self.nursery.start_soon(_Worker(self).work, name="actorgraph worker")
 
     def _stop_others(self, unsent: deque[Task]) -> None:
         """Cancel what is at work and answer what is unread."""

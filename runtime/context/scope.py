@@ -37,6 +37,10 @@ class RunView(Protocol):
     loose_answers: list[Any]
     """An answer given while nothing waited: the next question gets it."""
 
+    def start_call(self, node: Any, scope: Scope, arguments: Any) -> Any:
+        """Start a call of a @task function; return its future."""
+        ...
+
     def write_custom(self, task: Task, item: Any) -> None:
         """Put an item on the ``custom`` stream."""
         ...
@@ -48,7 +52,7 @@ SCOPE: ContextVar[Scope] = ContextVar("actorgraph_scope")
 class Scope:
     """Built once per task; what it offers is built when asked for."""
 
-    __slots__ = ("_config", "asked", "attempt", "beat", "calls", "children", "first_attempt", "on_wait", "run", "task")
+    __slots__ = ("_config", "asked", "attempt", "beat", "calls", "children", "first_attempt", "on_wait", "run", "task", "task_calls")
 
     def __init__(self, run: RunView, task: Task) -> None:
         self.run = run
@@ -57,6 +61,8 @@ class Scope:
         self.first_attempt: float | None = None
         self.children = 0
         """How many subgraphs this attempt has called."""
+        self.task_calls = 0
+        """How many @task functions this attempt has called."""
         self.calls = 0
         """How many questions this attempt has put."""
         self.asked: list[Interrupt] = []
@@ -79,7 +85,7 @@ class Scope:
 
     def restart(self) -> None:
         """Begin another attempt."""
-        self.calls = self.children = 0
+        self.calls = self.children = self.task_calls = 0
         self.asked.clear()
 
     def ask(self, value: Any, response_schema: Any) -> Any:

@@ -53,6 +53,10 @@ class NodePlan:
     defer: bool = False
     subgraphs: tuple[Any, ...] = ()
     """Programs of the graphs that it runs, as far as known."""
+    source: str | None = None
+    """A channel whose value is the whole input, instead of the schema's keys."""
+    mapper: Callable[[Any], list[tuple[str, Any]]] | None = None
+    """What a result stands for, instead of state keys."""
     index: int = 0
     """Position in the order in which nodes were added."""
     path_text: str = ""
@@ -88,6 +92,8 @@ class Plan:
     output_keys: tuple[str, ...]
     bare: bool
     """Whether the state is one value without keys."""
+    single: str | None = None
+    """The one key whose value is the whole output, of a workflow function."""
     subscribers: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Trigger channel to the nodes that it can start."""
     validators: dict[str, Callable[[Any], Any]] = field(default_factory=dict)

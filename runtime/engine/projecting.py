@@ -23,6 +23,10 @@ def node_input(cells: Cells, task: Task) -> Any:
     """Return what the task's node receives: containers as copies, so that no node changes what another sees."""
     if task.send is not None:
         return view(task.send.arg)
+    if task.given is not None:
+        return task.given
+    if task.node.source is not None:
+        return view(cells.peek(task.node.source))
     return read(cells, task.node.schema, task.moment)
 
 
@@ -48,8 +52,8 @@ def values_of(cells: Cells, keys: Iterable[str]) -> Any:
 
 
 def _shown(plan: Plan, channels: Mapping[str, BaseChannel[Any, Any]], keys: Iterable[str]) -> Any:
-    if plan.bare:
-        value = channels[ROOT].peek()
+    if plan.bare or plan.single is not None:
+        value = channels[plan.single or ROOT].peek()
         return None if value is MISSING else view(value)
     values = {}
     for key in keys:
@@ -93,8 +97,8 @@ def writes_view(cells: Cells, writes: Any, keys: Iterable[str] | None = None) ->
     """Return writes as an observer sees them (see ``updates_of_task``)."""
     plan = cells.plan
     wanted = plan.state if keys is None else set(keys)
-    if plan.bare:
-        values = [value for key, value in writes if key == ROOT]
+    if plan.bare or plan.single is not None:
+        values = [value for key, value in writes if key == (plan.single or ROOT)]
         return values[-1] if values else None
     pairs = [(key, value) for key, value in writes if key in plan.state and key in wanted]
     if not pairs:

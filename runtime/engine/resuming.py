@@ -37,10 +37,11 @@ def match(tasks: Sequence[Task], pending: Iterable[PendingWrite] | None) -> None
     for task in tasks:
         stored = by_task.get(task.id)
         if stored is not None:
-            _take(task, stored)
+            take(task, stored)
 
 
-def _take(task: Task, stored: list[tuple[str, Any]]) -> None:
+def take(task: Task, stored: list[tuple[str, Any]]) -> None:
+    """Give one task what was stored of it."""
     outputs = [(channel, value) for channel, value in stored if is_output(channel)]
     if outputs:
         task.writes = [(channel, value) for channel, value in outputs if channel != NO_WRITES]

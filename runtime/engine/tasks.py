@@ -35,6 +35,7 @@ class Task:
         "answers",
         "below",
         "error",
+        "given",
         "interrupts",
         "moment",
         "node",
@@ -58,6 +59,8 @@ class Task:
         """Answers that earlier runs of this task were given, in the order of its questions."""
         self.below: dict[str, Any] = {}
         """Answers for questions of subgraphs that this task runs, by id."""
+        self.given: Any = None
+        """Arguments of a call that a node made."""
         self._id: str | None = None
 
     @property

@@ -25,6 +25,8 @@ def result_writes(plan: Plan, node: NodePlan, result: Any, received: Any = MISSI
 
     Raises InvalidUpdateError naming the node; ParentCommand when the result addresses the parent graph.
     """
+    if node.mapper is not None:
+        return [*node.mapper(result), *node.edge_writes]
     if type(result) is dict and not plan.bare and not plan.validators:
         state = plan.state
         writes = [(key, view(value)) for key, value in result.items() if key in state]

@@ -135,7 +135,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             function=action,
             call=call,
             input_schema=input_schema if input_schema is not None else first_parameter_schema(call.function),
-            retry=_policies(retry_policy),
+            retry=policies(retry_policy),
             cache=cache_policy,
             timeout=policy,
             metadata=dict(metadata or {}),
@@ -152,7 +152,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         timeout: Any = None,
     ) -> Self:
         """Set policies for every node that has none of its own."""
-        given = {"retry": _policies(retry_policy), "cache": cache_policy, "timeout": TimeoutPolicy.coerce(timeout)}
+        given = {"retry": policies(retry_policy), "cache": cache_policy, "timeout": TimeoutPolicy.coerce(timeout)}
         self._defaults.update({key: value for key, value in given.items() if value})
         return self
 
@@ -430,7 +430,8 @@ def _guards(channels: Mapping[str, Any], *schemas: Schema) -> dict[str, Any]:
     }
 
 
-def _policies(policy: RetryPolicy | Sequence[RetryPolicy] | None) -> tuple[RetryPolicy, ...]:
+def policies(policy: RetryPolicy | Sequence[RetryPolicy] | None) -> tuple[RetryPolicy, ...]:
+    """Return one policy or several as a tuple."""
     if policy is None:
         return ()
     return (policy,) if isinstance(policy, RetryPolicy) else tuple(policy)

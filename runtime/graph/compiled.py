@@ -52,6 +52,7 @@ class CompiledStateGraph(BlockingDoor, Generic[StateT, ContextT, InputT, OutputT
         if keepers:
             plan = self.program.plan
             hints = [self.builder.state_schema, self.builder.input_schema, self.builder.output_schema]
+            hints += getattr(self.builder, "hints", ())
             hints += [node.schema.type for node in plan.nodes.values()]
             hints += [channel.typ for channel in plan.state.values()]
             if self.program.context_schema is not None:

@@ -18,6 +18,7 @@ from anyio import from_thread
 from persistence.portal import here, is_elsewhere
 from runtime.actors.outcomes import Cancelled, Completed, Escalated, Failed, Paused
 from runtime.actors.supervisor import Supervisor
+from runtime.channels import MISSING
 from runtime.context.scope import enclosing_depth
 from runtime.engine.applying import apply, check
 from runtime.engine.cells import Cells
@@ -27,12 +28,13 @@ from runtime.engine.scheduling import due
 from runtime.engine.tasks import Moment
 from runtime.errors import ErrorCode, GraphDrained, GraphRecursionError, ParentCommand, create_error_message
 from runtime.run.caching import Reuse
+from runtime.run.calls import Calls, TaskFuture
 from runtime.run.claiming import claimed
 from runtime.run.journal import Journal
 from runtime.run.nesting import placed, rooted, run_nested
 from runtime.run.opening import Opening
 from runtime.types.config import checkpoint_config
-from runtime.types.constants import ERROR, INTERRUPT, RESUME, START
+from runtime.types.constants import ERROR, INTERRUPT, PREVIOUS, RESUME, START
 from runtime.types.ids import CheckpointIds
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from runtime.actors.outcomes import Outcome
     from runtime.actors.supervisor import SupervisorStatistics
     from runtime.context.scope import Scope
+    from runtime.engine.plan import NodePlan
     from runtime.engine.tasks import Task
     from runtime.run.program import Call, Program
     from runtime.streaming.hub import Hub, HubStatistics
@@ -89,7 +92,6 @@ class Conductor:
         self.context = call.context
         self.store = program.store
         self.control = call.control
-        self.previous: Any = None
         self.hub = call.hub
         self.debug = program.debug
         self.depth = enclosing_depth() + 1
@@ -107,6 +109,9 @@ class Conductor:
             )
             self.journal.keeps_exit = self.nested is None or self.nested.per_thread
         self.answerer = None if self.nested is None or self.journal is not None else self.nested.scope
+        self.calls: Calls | None = None
+        self.kept: dict[str, list[tuple[str, Any]]] = {}
+        """What was stored against the checkpoint that the run began at, by task id; @task calls find theirs here."""
         self.visiting: set[str] = set()
         """Namespaces in which subgraphs of this run are at work."""
         self.step = -1
@@ -292,10 +297,12 @@ class Conductor:
 
     def _held_back(self, task: Task) -> bool:
         """Tell whether a waiting task stays as it is: the caller answered others."""
-        return self.answering and bool(waiting(task))
+        return self.answering and task.path not in self.answered and bool(waiting(task))
 
     answering = False
     """Whether this run was given answers; then only answered nodes run again."""
+    answered: frozenset[Any] = frozenset()
+    """Paths of the tasks that were given one."""
 
     async def _recall(self, reuse: Reuse, work: list[Task]) -> list[Task]:
         """Finish the tasks whose result the cache has; return the others."""
@@ -421,6 +428,29 @@ class Conductor:
         else:
             self.hub.custom(self, task, item)
 
+    @property
+    def previous(self) -> Any:
+        """What the thread's last call of a workflow function left."""
+        value = self.cells.peek(PREVIOUS)
+        return None if value is MISSING else value
+
+    def start_call(self, node: NodePlan, scope: Scope, arguments: Any) -> TaskFuture:
+        """Start a call of a @task function."""
+        if is_elsewhere(self.home_thread):
+            return from_thread.run_sync(self.start_call, node, scope, arguments, token=self.home_token)
+        if self.calls is None:
+            self.calls = Calls(self)
+        return self.calls.start(node, scope, arguments)
+
+    def cancel_calls(self, task: Task) -> None:
+        """Cancel the @task calls that a task has made."""
+        if self.calls is not None:
+            self.calls.cancel(task)
+
+    async def settle_calls(self, task: Task, outcome: Outcome) -> Outcome:
+        """Return a task's outcome once the @task calls that it made have ended."""
+        return outcome if self.calls is None else await self.calls.settled(task, outcome)
+
     def checkpoint_view(self, source: str, step: int, parent: str | None) -> dict[str, Any]:
         """Return the newest checkpoint as the ``checkpoints`` stream shows it."""
         tasks = due(self.cells, Moment(self.checkpoint_id, self.ns, self.step, self.stop))
@@ -448,6 +478,8 @@ class Conductor:
         keys = self.call.output_keys or self.plan.output_keys
         if not self.interrupts:
             return values_of(self.cells, keys)
+        if self.plan.single is not None:
+            return {INTERRUPT: list(self.interrupts)}
         values = values_with(self.cells, keys, self.finished)
         pending = {INTERRUPT: list(self.interrupts)}
         return {**values, **pending} if isinstance(values, dict) else pending

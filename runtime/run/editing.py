@@ -59,6 +59,18 @@ class Editor:
         self.superseded = False
         """Whether the addressed checkpoint has successors; then its stored writes are another branch's."""
 
+    def start_call(self, node: Any, scope: Scope, arguments: Any) -> Any:
+        """Refuse: an update runs routers only."""
+        msg = f"Task {node.name!r} was called while a thread was being updated; only nodes and workflows can call tasks."
+        raise RuntimeError(msg)
+
+    def cancel_calls(self, task: Task) -> None:
+        """There are none."""
+
+    async def settle_calls(self, task: Task, outcome: Any) -> Any:
+        """Return the outcome: there are no calls."""
+        return outcome
+
     def write_custom(self, task: Task, item: Any) -> None:
         """Drop the item: nobody listens to an update."""
 

@@ -79,6 +79,8 @@ class Opening:
         else:
             # What is stored under another namespace is stored again under this one.
             run.cells.changed.update(run.cells.stored)
+        for owner, channel, value in self.saved.pending_writes or ():
+            run.kept.setdefault(owner, []).append((channel, value))
         loose = null_writes(self.saved.pending_writes)
         if loose:
             fold(run.cells, [loose], {}, bump=False)
@@ -148,7 +150,8 @@ class Opening:
         input_writes(run.plan, given)
         fold(run.cells, [[(START, given)]], {}, bump=False)
         await run.record("input", parent)
-        if run.plan.nodes[START].branches:
+        start = run.plan.nodes.get(START)
+        if start is None or start.branches:
             await self._durable_before_user_code()
         run.stop = run.step + 1 + run.config.recursion_limit
 
@@ -191,6 +194,7 @@ class Opening:
                 run.journal.hold(run.checkpoint_id, mine.id, mine.path_text, [(RESUME, stored_answers(mine))])
             await run.journal.flush()
             await run.journal.settle()
+        run.answered = frozenset(task.path for task in answered)
         for task in tasks:
             task.moment.stop = run.stop
         run.first_tasks = tasks

@@ -165,6 +165,12 @@ class Hub:
             await self._emit(run, "updates", payload)
         await self._ended(run, task, result=writes_view(run.cells, task.writes or ()) or {})
 
+    async def call_finished(self, run: Any, task: Task, value: Any) -> None:
+        """Report the result of a @task call."""
+        if "updates" in self.modes:
+            await self._emit(run, "updates", {task.name: value})
+        await self._ended(run, task, result=value)
+
     async def task_failed(self, run: Any, task: Task, error: BaseException) -> None:
         """Report a failure; ``updates`` shows none."""
         await self._ended(run, task, error=error)
