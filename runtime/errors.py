@@ -3,6 +3,7 @@
 Errors (Exception)
 RuntimeLibraryError
 ├── GraphDefinitionError (ValueError)    the graph as described cannot be compiled
+│   └── UnsupportedFunctionError (NotImplementedError)  a kind of function that cannot be run here
 ├── ConfigError (ValueError)             the call's config is wrong or in the wrong place
 ├── UnknownStreamModeError (ValueError)
 ├── StreamOverflowError                  a node floods a stream that nobody reads as fast
@@ -18,6 +19,7 @@ RuntimeLibraryError
 ├── BlockingCallError (RuntimeError)     waiting here would deadlock
 ├── UnknownInterruptError (ValueError, RuntimeError)   an answer that no pending question matches
 ├── NodeCancelledError                   a node cancelled itself
+├── StoredNodeError                      a failure that another process had stored
 ├── NodeTimeoutError                     a node attempt took too long
 └── GraphDrained                         a requested drain stopped the run
 
@@ -31,6 +33,7 @@ GraphBubbleUp
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +41,14 @@ from runtime.interrupts import Interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class NodeError:
+    """What an error handler is told: which node failed, and how. Not itself an exception."""
+
+    node: str
+    error: BaseException
 
 
 class ErrorCode(Enum):
@@ -61,6 +72,10 @@ class RuntimeLibraryError(Exception):
 
 class GraphDefinitionError(RuntimeLibraryError, ValueError):
     """The graph as described cannot be built or compiled."""
+
+
+class UnsupportedFunctionError(GraphDefinitionError, NotImplementedError):
+    """A kind of function that cannot be run here, such as a generator as an entrypoint."""
 
 
 class ConfigError(RuntimeLibraryError, ValueError):
@@ -128,6 +143,10 @@ class UnknownInterruptError(RuntimeLibraryError, ValueError, RuntimeError):
 
 class NodeCancelledError(RuntimeLibraryError):
     """A node raised the event loop's cancellation error although nobody had cancelled it."""
+
+
+class StoredNodeError(RuntimeLibraryError):
+    """A node's failure as it was stored, for an error handler that runs after a restart; its text is the error's."""
 
 
 class NodeTimeoutError(RuntimeLibraryError):

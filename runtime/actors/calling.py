@@ -32,6 +32,7 @@ _INJECTED: Final = {
     "store": ("BaseStore", "Store"),
     "previous": (),
     "runtime": (),
+    "error": ("NodeError",),
 }
 """Parameter name to the type names that its annotation may mention; none: any annotation."""
 

@@ -11,13 +11,21 @@ import anyio
 
 from runtime.actors.cancelling import cancelled_class, is_self_inflicted
 from runtime.actors.mailbox import Mailbox
-from runtime.actors.outcomes import COMPLETED, Escalated, Failed, Outcome, Paused
+from runtime.actors.outcomes import COMPLETED, Completed, Escalated, Failed, Outcome, Paused
 from runtime.actors.timing import timed
 from runtime.channels import MISSING
 from runtime.context.scope import RunView, Scope
 from runtime.engine.projecting import node_input
+from runtime.engine.tasks import HandlerTask
 from runtime.engine.writing import branch_writes, fresh_values, input_writes, result_writes
-from runtime.errors import ChildCommand, GraphInterrupt, InvalidUpdateError, NodeCancelledError, ParentCommand
+from runtime.errors import (
+    ChildCommand,
+    GraphInterrupt,
+    InvalidUpdateError,
+    NodeCancelledError,
+    ParentCommand,
+    StoredNodeError,
+)
 from runtime.schema.coerce import fingerprint, view
 from runtime.types.constants import ROOT, START
 from runtime.types.policy import TimeoutPolicy
@@ -37,6 +45,10 @@ class Stage(RunView, Protocol):
 
     cells: Cells
     debug: bool
+
+    async def caught(self, task: Task, failure: Failed) -> None:
+        """Make a failure durable before its handler starts: after a crash the handler runs, not the node."""
+        ...
 
     def cancel_calls(self, task: Task) -> None:
         """Cancel the @task calls that a task has made."""
@@ -77,13 +89,28 @@ class NodeActor:
         """
         scope = Scope(self.stage, task)
         scope.on_wait = on_wait
+        handler = self.node.handler
         try:
-            outcome = await self._outcome(task, scope)
+            if task.caught and handler is not None:
+                outcome: Outcome = await self._handled(task, handler, StoredNodeError(str(task.error)))
+            else:
+                outcome = await self._outcome(task, scope)
+                if handler is not None and isinstance(outcome, Failed) and isinstance(outcome.error, Exception):
+                    await self.stage.caught(task, outcome)
+                    outcome = await self._handled(task, handler, outcome.error)
         except BaseException:
             if scope.task_calls:
                 self.stage.cancel_calls(task)
             raise
         return await self.stage.settle_calls(task, outcome) if scope.task_calls else outcome
+
+    async def _handled(self, task: Task, handler: NodePlan, reason: Exception) -> Outcome:
+        """Run the node's error handler in its place."""
+        stand_in = HandlerTask(task, handler, reason)
+        outcome = await NodeActor(handler, self.stage).handle(stand_in)
+        if isinstance(outcome, Completed):
+            task.stand_in = stand_in
+        return outcome
 
     async def _outcome(self, task: Task, scope: Scope) -> Outcome:
         while True:

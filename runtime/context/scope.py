@@ -6,7 +6,8 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
 from runtime.context.runtime import ExecutionInfo, RunControl, Runtime
-from runtime.errors import GraphInterrupt
+from runtime.engine.tasks import HandlerTask
+from runtime.errors import GraphInterrupt, NodeError
 from runtime.schema.answering import accepted, described
 from runtime.types.asking import ASKER
 from runtime.types.ids import interrupt_id
@@ -138,6 +139,12 @@ class Scope:
                 "recursion_limit": call.recursion_limit,
             }
         return self._config
+
+    @property
+    def error(self) -> NodeError | None:
+        """What an error handler handles."""
+        task = self.task
+        return NodeError(task.failed.name, task.reason) if isinstance(task, HandlerTask) else None
 
     @property
     def runtime(self) -> Runtime[Any]:

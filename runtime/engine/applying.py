@@ -22,6 +22,7 @@ def apply(cells: Cells, tasks: Sequence[Task]) -> None:
 
     Raises what a channel raises (InvalidUpdateError, a reducer's own error); the cells are as before then.
     """
+    tasks = [task.effective for task in tasks]
     ordered = tasks if len(tasks) < 2 else sorted(tasks, key=lambda task: task.order)  # noqa: PLR2004 - nothing to sort
     ran = {task.name: task.triggers for task in ordered}
     fold(cells, (task.writes or () for task in ordered), ran, bump=bool(ran))

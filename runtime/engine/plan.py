@@ -53,6 +53,8 @@ class NodePlan:
     defer: bool = False
     subgraphs: tuple[Any, ...] = ()
     """Programs of the graphs that it runs, as far as known."""
+    handler: NodePlan | None = None
+    """What runs, in the same superstep, when the node has failed for good."""
     source: str | None = None
     """A channel whose value is the whole input, instead of the schema's keys."""
     mapper: Callable[[Any], list[tuple[str, Any]]] | None = None
@@ -107,6 +109,8 @@ class Plan:
         for position, node in enumerate(self.nodes.values()):
             node.index = position
             node.seal()
+            if node.handler is not None:
+                node.handler.seal()
             for trigger in node.triggers:
                 self.subscribers[trigger] = (*self.subscribers.get(trigger, ()), node.name)
         self.internal[TASKS] = Topic(Send, key=TASKS)

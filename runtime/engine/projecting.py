@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from runtime.channels import MISSING
+from runtime.engine.tasks import HandlerTask
 from runtime.schema.coerce import view
 from runtime.types.constants import ROOT
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 def node_input(cells: Cells, task: Task) -> Any:
     """Return what the task's node receives: containers as copies, so that no node changes what another sees."""
+    if isinstance(task, HandlerTask):
+        task = task.failed
     if task.send is not None:
         return view(task.send.arg)
     if task.given is not None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from runtime.engine.tasks import is_output
-from runtime.errors import UnknownInterruptError
-from runtime.types.constants import ERROR, INTERRUPT, NO_WRITES, NULL_TASK_ID, RESUME
+from runtime.engine.tasks import HandlerTask, is_output
+from runtime.errors import StoredNodeError, UnknownInterruptError
+from runtime.types.constants import ERROR, ERROR_SOURCE_NODE, INTERRUPT, NO_WRITES, NULL_TASK_ID, RESUME
 from runtime.types.ids import interrupt_id
 
 if TYPE_CHECKING:
@@ -38,6 +38,10 @@ def match(tasks: Sequence[Task], pending: Iterable[PendingWrite] | None) -> None
         stored = by_task.get(task.id)
         if stored is not None:
             take(task, stored)
+            if task.caught and not task.finished and task.node.handler is not None:
+                handling = HandlerTask(task, task.node.handler, StoredNodeError(str(task.error)))
+                take(handling, by_task.get(handling.id, []))
+                task.stand_in = handling if handling.finished else None
 
 
 def take(task: Task, stored: list[tuple[str, Any]]) -> None:
@@ -48,6 +52,8 @@ def take(task: Task, stored: list[tuple[str, Any]]) -> None:
     for channel, value in stored:
         if channel == ERROR:
             task.error = value
+        elif channel == ERROR_SOURCE_NODE:
+            task.caught = True
         elif channel == INTERRUPT:
             task.interrupts = tuple(value) if isinstance(value, (list, tuple)) else (value,)
         elif channel == RESUME:

@@ -34,6 +34,7 @@ class Task:
         "_id",
         "answers",
         "below",
+        "caught",
         "error",
         "given",
         "interrupts",
@@ -41,6 +42,7 @@ class Task:
         "node",
         "send",
         "send_index",
+        "stand_in",
         "triggers",
         "writes",
     )
@@ -61,6 +63,10 @@ class Task:
         """Answers for questions of subgraphs that this task runs, by id."""
         self.given: Any = None
         """Arguments of a call that a node made."""
+        self.caught = False
+        """Whether its failure was handed to the node's error handler."""
+        self.stand_in: HandlerTask | None = None
+        """The error handler's task, once that has finished in its place."""
         self._id: str | None = None
 
     @property
@@ -108,7 +114,12 @@ class Task:
     @property
     def finished(self) -> bool:
         """Whether it wrote anything but control writes."""
-        return self.writes is not None
+        return self.writes is not None or self.stand_in is not None
+
+    @property
+    def effective(self) -> Task:
+        """The task whose writes count: itself, or the error handler's."""
+        return self.stand_in or self
 
     def stored_writes(self) -> list[tuple[str, Any]]:
         """Return what is recorded of a finished task."""
@@ -116,6 +127,33 @@ class Task:
 
     def __repr__(self) -> str:
         return f"<Task {self.name} step={self.moment.step} {'finished' if self.finished else 'due'}>"
+
+
+class HandlerTask(Task):
+    """The error handler of a failed task: same input, same superstep, in its place."""
+
+    __slots__ = ("failed", "reason")
+
+    def __init__(self, failed: Task, handler: NodePlan, reason: BaseException) -> None:
+        super().__init__(handler, failed.moment)
+        self.failed = failed
+        self.reason = reason
+        self.triggers = failed.triggers
+        self.below = failed.below
+
+    @property
+    def id(self) -> str:
+        """Deterministic: made from the failed task's."""
+        if self._id is None:
+            at = self.moment
+            ns = self.name if not at.ns else f"{at.ns}{NS_SEP}{self.name}"
+            self._id = task_id(at.checkpoint_id, ns, at.step, self.name, PULL, "node_error_handler", self.failed.id)
+        return self._id
+
+    @property
+    def order(self) -> tuple[str, Any]:
+        """The failed task's place in the superstep."""
+        return self.failed.order
 
 
 def path_text(path: Sequence[Any]) -> str:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, Self, get_args, get_origin, get_type_hints
 
 from runtime.actors.calling import Call
-from runtime.channels import LastValue, NamedBarrierValue, NamedBarrierValueAfterFinish
-from runtime.engine.plan import BranchPlan, NodePlan, Plan, trigger_channel
 from runtime.errors import GraphDefinitionError
 from runtime.graph.compiled import CompiledStateGraph
-from runtime.graph.subgraphs import programs_in
 from runtime.run.caching import caching_for
+from runtime.graph.planning import plan_of
 from runtime.run.program import Program
-from runtime.schema.introspect import Schema, first_parameter_schema, introspect, merge_channels
-from runtime.types.constants import END, START, branch_to
+from runtime.schema.introspect import first_parameter_schema, introspect, merge_channels
+from runtime.types.constants import END, START
 from runtime.types.parameters import ContextT, InputT, OutputT, StateT
 from runtime.types.policy import CachePolicy, MultitaskStrategy, RetryPolicy, TimeoutPolicy
 
@@ -32,6 +30,7 @@ class NodeSpec:
     retry: tuple[RetryPolicy, ...] = ()
     cache: CachePolicy | None = None
     timeout: TimeoutPolicy | None = None
+    handler: Any = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     defer: bool = False
     destinations: tuple[str, ...] | None = None
@@ -77,9 +76,9 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         self.edges: set[tuple[str, str]] = set()
         self.waiting_edges: set[tuple[tuple[str, ...], str]] = set()
         self.branches: dict[str, dict[str, BranchSpec]] = {}
-        self._edge_order: list[tuple[str, str]] = []
-        self._join_order: list[tuple[tuple[str, ...], str]] = []
-        self._defaults: dict[str, Any] = {}
+        self.edge_order: list[tuple[str, str]] = []
+        self.join_order: list[tuple[tuple[str, ...], str]] = []
+        self.defaults: dict[str, Any] = {}
         for schema in (self.input_schema, self.output_schema):
             managed = introspect(schema).managed
             if schema is not state_schema and managed:
@@ -100,6 +99,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
         cache_policy: CachePolicy | None = None,
         timeout: Any = None,
+        error_handler: Any = None,
         destinations: Mapping[str, str] | Sequence[str] | None = None,
     ) -> Self:
         """Add a node: ``add_node("name", function)`` or ``add_node(function)``.
@@ -113,6 +113,9 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             retry_policy: how failures are retried; of several, the first that matches.
             cache_policy: how results are kept for equal inputs.
             timeout: seconds, timedelta or TimeoutPolicy for one attempt; async nodes only.
+            error_handler: function that takes the node's input, and the failure as ``error: NodeError``; it runs in the
+                same superstep once retries are used up, and what it returns takes the place of the node's result and
+                edges.
             destinations: where a Command may go; only for drawing.
 
         Raises:
@@ -138,6 +141,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             retry=policies(retry_policy),
             cache=cache_policy,
             timeout=policy,
+            handler=error_handler,
             metadata=dict(metadata or {}),
             defer=defer,
             destinations=tuple(destinations) if destinations is not None else _command_targets(call.function),
@@ -150,10 +154,11 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
         cache_policy: CachePolicy | None = None,
         timeout: Any = None,
+        error_handler: Any = None,
     ) -> Self:
         """Set policies for every node that has none of its own."""
-        given = {"retry": policies(retry_policy), "cache": cache_policy, "timeout": TimeoutPolicy.coerce(timeout)}
-        self._defaults.update({key: value for key, value in given.items() if value})
+        given = {"retry": policies(retry_policy), "cache": cache_policy, "timeout": TimeoutPolicy.coerce(timeout), "handler": error_handler}
+        self.defaults.update({key: value for key, value in given.items() if value})
         return self
 
     def add_edge(self, start_key: str | Sequence[str], end_key: str) -> Self:
@@ -166,7 +171,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
                 msg = "START cannot be an end node."
                 raise GraphDefinitionError(msg)
             if (start_key, end_key) not in self.edges:
-                self._edge_order.append((start_key, end_key))
+                self.edge_order.append((start_key, end_key))
             self.edges.add((start_key, end_key))
             return self
         starts = tuple(start_key)
@@ -181,7 +186,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             msg = f"The join edge ends at {end_key!r}, which is not a node added before."
             raise GraphDefinitionError(msg)
         if (starts, end_key) not in self.waiting_edges:
-            self._join_order.append((starts, end_key))
+            self.join_order.append((starts, end_key))
         self.waiting_edges.add((starts, end_key))
         return self
 
@@ -247,7 +252,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
     def validate(self, interrupt: Sequence[str] | None = None) -> Self:
         """Check that every edge joins known nodes and that there is a way in. Raises GraphDefinitionError."""
         known = {START, *self.nodes}
-        for start, end in self._edge_order:
+        for start, end in self.edge_order:
             if start not in known:
                 msg = f"Found edge starting at unknown node {start!r}. Known nodes: {self._known()}."
                 raise GraphDefinitionError(msg)
@@ -311,7 +316,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         """
         before, after = _breakpoints(interrupt_before), _breakpoints(interrupt_after)
         self.validate([*(before or ()), *(after or ())])
-        plan = self._plan(name or "LangGraph", dict(node_aliases or {}))
+        plan = plan_of(self, name or "LangGraph", dict(node_aliases or {}))
         _check_saver(checkpointer)
         program = Program(
             plan=plan,
@@ -326,79 +331,6 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             debug=debug,
         )
         return CompiledStateGraph(self, program)
-
-    def _plan(self, name: str, aliases: dict[str, str]) -> Plan:
-        state = introspect(self.state_schema)
-        given, returned = introspect(self.input_schema), introspect(self.output_schema)
-        specs = self.nodes.values()
-        own = {spec.name: introspect(spec.input_schema) for spec in specs if spec.input_schema is not None}
-        asked = {
-            (source, branch.name): introspect(branch.input_schema)
-            for source, branches in self.branches.items()
-            for branch in branches.values()
-            if branch.input_schema is not None
-        }
-        schemas = [state, given, returned, *own.values(), *asked.values()]
-        channels = merge_channels(schemas)
-        guarded = replace(state, build=state.rebuild)
-        nodes: dict[str, NodePlan] = {START: NodePlan(START, None, given, triggers=(START,))}
-        internal: dict[str, Any] = {}
-        joins: dict[str, list[str]] = {}
-        for starts, end in self._join_order:
-            if end == END:
-                continue
-            key = f"join:{'+'.join(starts)}:{end}"
-            kind = NamedBarrierValueAfterFinish if self.nodes[end].defer else NamedBarrierValue
-            internal[key] = kind(str, set(starts), key)
-            joins.setdefault(end, []).append(key)
-        for spec in self.nodes.values():
-            trigger = branch_to(spec.name)
-            internal[trigger] = trigger_channel(spec.name, defer=spec.defer)
-            schema = own.get(spec.name)
-            nodes[spec.name] = NodePlan(
-                spec.name,
-                spec.call,
-                guarded if schema is None or schema.type is state.type else schema,
-                triggers=tuple(sorted((trigger, *joins.get(spec.name, ())))),
-                retry=spec.retry or self._defaults.get("retry", ()),
-                timeout=spec.timeout or (self._defaults.get("timeout") if spec.call.is_async else None),
-                cache=spec.cache or self._defaults.get("cache"),
-                metadata=spec.metadata,
-                subgraphs=programs_in(spec.function),
-                defer=spec.defer,
-            )
-        for node, plan in nodes.items():
-            plan.targets = tuple(branch_to(end) for start, end in self._edge_order if start == node and end != END)
-            plan.joins = tuple(
-                f"join:{'+'.join(starts)}:{end}" for starts, end in self._join_order if node in starts and end != END
-            )
-            plan.branches = tuple(
-                BranchPlan(name, spec.call, self._seen_by(asked.get((node, name)), guarded, own.get(node)), spec.ends)
-                for name, spec in self.branches.get(node, {}).items()
-            )
-        return Plan(
-            name=name,
-            nodes=nodes,
-            state=channels,
-            internal=internal,
-            managed={key: manager for schema in schemas for key, manager in schema.managed.items()},
-            input_schema=given,
-            output_schema=returned,
-            input_keys=frozenset(given.channels),
-            output_keys=tuple(returned.channels),
-            bare=state.kind == "bare",
-            validators=_guards(channels, given, state),
-            aliases=aliases,
-        ).seal()
-
-    @staticmethod
-    def _seen_by(asked: Schema | None, state: Schema, own: Schema | None) -> Schema:
-        """Return what a router sees: its own annotation, else the state (with the node's private keys)."""
-        if asked is not None:
-            return state if asked.type is state.type else asked
-        if own is not None and own.kind == "typeddict" and state.kind == "typeddict":
-            return replace(state, channels={**own.channels, **state.channels})
-        return state
 
     def _check_name(self, name: str) -> None:
         if name in (START, END):
@@ -418,16 +350,6 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
 def _breakpoints(names: Literal["*"] | Sequence[str] | None) -> frozenset[str] | None:
     """Return the names, or None for all nodes."""
     return None if names == "*" else frozenset(names or ())
-
-
-def _guards(channels: Mapping[str, Any], *schemas: Schema) -> dict[str, Any]:
-    """Return what validates writes: for keys that keep the last value; a reducer's writes are not of its type."""
-    return {
-        key: validator
-        for schema in schemas
-        for key, validator in schema.validators.items()
-        if type(channels[key]) is LastValue
-    }
 
 
 def policies(policy: RetryPolicy | Sequence[RetryPolicy] | None) -> tuple[RetryPolicy, ...]:

@@ -13,9 +13,10 @@ from runtime.errors import ConfigError
 from runtime.graph import state_api
 from runtime.graph.blocking import BlockingDoor
 from runtime.graph.stream import GraphStream
-from runtime.run.conductor import RunStatistics, conduct
+from runtime.run.conductor import conduct
 from runtime.run.nesting import enclosing
 from runtime.run.program import Call, Program
+from runtime.run.views import RunStatistics
 from runtime.schema.introspect import introspect
 from runtime.schema.reachable import types_in
 from runtime.streaming.hub import Hub, check_modes

@@ -13,6 +13,7 @@ from runtime.actors.calling import Call
 from runtime.channels import LastValue
 from runtime.context.scope import current_scope
 from runtime.engine.plan import NodePlan, Plan
+from runtime.errors import UnsupportedFunctionError
 from runtime.graph.builder import policies
 from runtime.graph.compiled import CompiledStateGraph
 from runtime.graph.subgraphs import programs_in
@@ -127,7 +128,7 @@ class entrypoint:  # noqa: N801 - LangGraph's public name
         """Return the graph."""
         if inspect.isgeneratorfunction(func) or inspect.isasyncgenfunction(func):
             msg = "Generators cannot be entrypoints: write to the stream with a StreamWriter instead."
-            raise NotImplementedError(msg)
+            raise UnsupportedFunctionError(msg)
         name = self._name or getattr(func, "__name__", type(func).__name__)
         if not inspect.signature(func).parameters:
             msg = f"Entrypoint {name!r} must take at least one parameter: its input."

@@ -174,7 +174,7 @@ def _task_view(cells: Cells, task: Task, thread_id: str, *, live: bool) -> Prege
         error=task.error,
         interrupts=waiting(task) if live else task.interrupts,
         state=_inner_config(task, thread_id),
-        result=_result(cells, task) if task.finished else None,
+        result=_result(cells, task) if task.writes is not None else None,
     )
 
 

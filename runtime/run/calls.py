@@ -44,14 +44,17 @@ class CallTask(Task):
 
     @property
     def path(self) -> tuple[Any, ...]:
+        """Place below the caller."""
         return (PUSH, self.caller.path, self.index)
 
     @property
     def path_text(self) -> str:
+        """Text form of the path, as stored."""
         return f"~{PUSH}, {self.caller.path_text}, {self.index:010d}"
 
     @property
     def id(self) -> str:
+        """Deterministic: made from the caller's path and the number of the call."""
         if self._id is None:
             at = self.moment
             ns = self.name if not at.ns else f"{at.ns}{NS_SEP}{self.name}"

@@ -6,10 +6,8 @@ Nothing is handed out before the checkpoint that covers it is durable.
 
 from __future__ import annotations
 
-import logging
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -22,7 +20,6 @@ from runtime.channels import MISSING
 from runtime.context.scope import enclosing_depth
 from runtime.engine.applying import apply, check
 from runtime.engine.cells import Cells
-from runtime.engine.projecting import values_of, values_with
 from runtime.engine.resuming import own_answers, stored_answers, waiting
 from runtime.engine.scheduling import due
 from runtime.engine.tasks import Moment
@@ -33,40 +30,25 @@ from runtime.run.claiming import claimed
 from runtime.run.journal import Journal
 from runtime.run.nesting import placed, rooted, run_nested
 from runtime.run.opening import Opening
-from runtime.types.config import checkpoint_config
-from runtime.types.constants import ERROR, INTERRUPT, PREVIOUS, RESUME, START
+from runtime.run.views import RunStatistics, checkpoint_view, output_of, run_statistics, tell_of_waiting_joins
+from runtime.types.constants import ERROR, ERROR_SOURCE_NODE, INTERRUPT, PREVIOUS, RESUME, START
 from runtime.types.ids import CheckpointIds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from runtime.actors.outcomes import Outcome
-    from runtime.actors.supervisor import SupervisorStatistics
     from runtime.context.scope import Scope
     from runtime.engine.plan import NodePlan
     from runtime.engine.tasks import Task
     from runtime.run.program import Call, Program
-    from runtime.streaming.hub import Hub, HubStatistics
+    from runtime.streaming.hub import Hub
 
 BREATH: Final = 8
 """Supersteps that may pass before a run lets others run, if none of its nodes waited."""
 
-LOG = logging.getLogger("actorgraph")
-
 IDS = CheckpointIds()
 """Shared by the process, so that ids are ordered across its runs."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunStatistics:
-    """One run at work."""
-
-    thread_id: str | None
-    step: int
-    supervisor: SupervisorStatistics | None
-    """Actors with their mailboxes, and workers; None before the first superstep."""
-    stream: HubStatistics | None
-    """The buffer to the stream's consumer, if there is one."""
 
 
 async def conduct(program: Program, call: Call, around: Scope | None, given: Mapping[str, Any] | None) -> Any:
@@ -162,7 +144,7 @@ class Conductor:
             reject = self.call.multitask_strategy == "reject"
             async with claimed(self.program.saver, self.journal.thread_id, reject=reject):
                 await self._run()
-        return self.output()
+        return output_of(self)
 
     async def _run(self) -> None:
         await Opening(self).open()
@@ -191,22 +173,8 @@ class Conductor:
         await self._close(well=self._pause is None)
         if self._pause is not None and self.hub is not None:
             await self.hub.paused(self, self._pause)
-        self._tell_of_waiting_joins()
-
-    def _tell_of_waiting_joins(self) -> None:
-        """Say which joins a finished run left half filled: the nodes behind them never ran."""
-        if self.interrupts:
-            return
-        for key, channel in self.cells.channels.items():
-            missing: frozenset[str] = getattr(channel, "names", frozenset()) - getattr(channel, "seen", frozenset())
-            if missing and key.startswith("join:"):
-                LOG.warning(
-                    "Run of graph %r on thread %r ended while node %r still waits for %s to run (join edge).",
-                    self.plan.name,
-                    self.config.thread_id,
-                    key.rpartition(":")[2],
-                    ", ".join(map(repr, sorted(missing))),
-                )
+        if not self.interrupts:
+            tell_of_waiting_joins(self)
 
     async def _close(self, *, well: bool = False) -> None:
         """Make everything durable; a cancel during it is delivered afterwards."""
@@ -270,9 +238,9 @@ class Conductor:
         work = []
         for task in tasks:
             if task.finished:
-                self.finished.append(task)
+                self.finished.append(task.effective)
                 if self.hub is not None:
-                    await self.hub.task_finished(self, task, cached=True)
+                    await self.hub.task_finished(self, task.effective, cached=True)
             elif task.interrupts and task.error is None and self._held_back(task):
                 continue
             else:
@@ -341,7 +309,18 @@ class Conductor:
         elif isinstance(outcome, Escalated):
             self._command = (task, outcome.command)
 
+    async def caught(self, task: Task, failure: Failed) -> None:
+        """Make a failure durable before its handler starts: after a crash the handler runs, not the node."""
+        if self.journal is not None:
+            writes = [(ERROR, repr(failure.error)), (ERROR_SOURCE_NODE, task.name)]
+            self.journal.hold(self.checkpoint_id, task.id, task.path_text, writes)
+            await self.journal.flush()
+            await self.journal.settle(wait=True)
+        if self.hub is not None:
+            await self.hub.task_failed(self, task, failure.error)
+
     async def _completed(self, task: Task, left: int, *, cached: bool = False) -> None:
+        task = task.effective
         if self.journal is not None:
             if self._width > 1:
                 try:
@@ -453,33 +432,8 @@ class Conductor:
 
     def checkpoint_view(self, source: str, step: int, parent: str | None) -> dict[str, Any]:
         """Return the newest checkpoint as the ``checkpoints`` stream shows it."""
-        tasks = due(self.cells, Moment(self.checkpoint_id, self.ns, self.step, self.stop))
-        where, thread = self.ns, self.config.thread_id or ""
-        return {
-            "config": checkpoint_config(thread, where, self.checkpoint_id),
-            "parent_config": None if parent is None else checkpoint_config(thread, where, parent),
-            "values": values_of(self.cells, self.plan.state),
-            "metadata": {**self.config.stored, "source": source, "step": step, "parents": self.parents},
-            "next": [task.name for task in tasks],
-            "tasks": [{"id": task.id, "name": task.name, "interrupts": (), "state": None} for task in tasks],
-        }
+        return checkpoint_view(self, source, step, parent)
 
     def statistics(self) -> RunStatistics:
         """Return where the run stands and how full its buffers are."""
-        return RunStatistics(
-            thread_id=self.config.thread_id,
-            step=self.step,
-            supervisor=None if self.supervisor is None else self.supervisor.statistics(),
-            stream=None if self.hub is None else self.hub.statistics(),
-        )
-
-    def output(self) -> Any:
-        """Return what the run returns: the output keys, and the pending questions."""
-        keys = self.call.output_keys or self.plan.output_keys
-        if not self.interrupts:
-            return values_of(self.cells, keys)
-        if self.plan.single is not None:
-            return {INTERRUPT: list(self.interrupts)}
-        values = values_with(self.cells, keys, self.finished)
-        pending = {INTERRUPT: list(self.interrupts)}
-        return {**values, **pending} if isinstance(values, dict) else pending
+        return run_statistics(self)

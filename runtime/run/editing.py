@@ -64,6 +64,9 @@ class Editor:
         msg = f"Task {node.name!r} was called while a thread was being updated; only nodes and workflows can call tasks."
         raise RuntimeError(msg)
 
+    async def caught(self, task: Task, failure: Any) -> None:
+        """There are none: no node runs."""
+
     def cancel_calls(self, task: Task) -> None:
         """There are none."""
 

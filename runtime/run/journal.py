@@ -165,14 +165,14 @@ class Journal:
             return
         await self._send(self._unit(cells, checkpoint_id, parent_id, metadata))
 
-    async def settle(self) -> None:
-        """In ``sync``, wait until everything sent is durable. In any mode, raise what kept an earlier unit from it."""
+    async def settle(self, *, wait: bool = False) -> None:
+        """Wait until everything sent is durable, in ``sync`` or if told to; raise what kept an earlier unit from it."""
         acks = self._acks
         while acks and acks[0].done:
             ack = acks.popleft()
             if ack.error is not None:
                 raise ack.error
-        if self.durability == "sync" and acks:
+        if acks and (wait or self.durability == "sync"):
             await acks[-1].wait()
             acks.clear()
 

@@ -1,0 +1,111 @@
+"""From a graph as described to the plan that runs: channels, triggers, writers, all indexed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from runtime.actors.calling import Call
+from runtime.channels import LastValue, NamedBarrierValue, NamedBarrierValueAfterFinish
+from runtime.engine.plan import BranchPlan, NodePlan, Plan, trigger_channel
+from runtime.graph.subgraphs import programs_in
+from runtime.schema.introspect import Schema, introspect, merge_channels
+from runtime.types.constants import END, START, branch_to
+
+if TYPE_CHECKING:
+    from runtime.graph.builder import NodeSpec, StateGraph
+
+
+def plan_of(graph: StateGraph[Any, Any, Any, Any], name: str, aliases: dict[str, str]) -> Plan:
+    """Return the plan of a graph that was found consistent."""
+    state = introspect(graph.state_schema)
+    given, returned = introspect(graph.input_schema), introspect(graph.output_schema)
+    specs = graph.nodes.values()
+    own = {spec.name: introspect(spec.input_schema) for spec in specs if spec.input_schema is not None}
+    asked = {
+        (source, branch.name): introspect(branch.input_schema)
+        for source, branches in graph.branches.items()
+        for branch in branches.values()
+        if branch.input_schema is not None
+    }
+    schemas = [state, given, returned, *own.values(), *asked.values()]
+    channels = merge_channels(schemas)
+    guarded = replace(state, build=state.rebuild)
+    nodes: dict[str, NodePlan] = {START: NodePlan(START, None, given, triggers=(START,))}
+    internal: dict[str, Any] = {}
+    joins: dict[str, list[str]] = {}
+    for starts, end in graph.join_order:
+        if end == END:
+            continue
+        key = f"join:{'+'.join(starts)}:{end}"
+        kind = NamedBarrierValueAfterFinish if graph.nodes[end].defer else NamedBarrierValue
+        internal[key] = kind(str, set(starts), key)
+        joins.setdefault(end, []).append(key)
+    for spec in graph.nodes.values():
+        trigger = branch_to(spec.name)
+        internal[trigger] = trigger_channel(spec.name, defer=spec.defer)
+        schema = own.get(spec.name)
+        nodes[spec.name] = NodePlan(
+            spec.name,
+            spec.call,
+            guarded if schema is None or schema.type is state.type else schema,
+            triggers=tuple(sorted((trigger, *joins.get(spec.name, ())))),
+            retry=spec.retry or graph.defaults.get("retry", ()),
+            timeout=spec.timeout or (graph.defaults.get("timeout") if spec.call.is_async else None),
+            cache=spec.cache or graph.defaults.get("cache"),
+            handler=_handler(graph, spec, guarded if schema is None else schema),
+            metadata=spec.metadata,
+            subgraphs=programs_in(spec.function),
+            defer=spec.defer,
+        )
+    for node, plan in nodes.items():
+        plan.targets = tuple(branch_to(end) for start, end in graph.edge_order if start == node and end != END)
+        plan.joins = tuple(
+            f"join:{'+'.join(starts)}:{end}" for starts, end in graph.join_order if node in starts and end != END
+        )
+        plan.branches = tuple(
+            BranchPlan(name, spec.call, _seen_by(asked.get((node, name)), guarded, own.get(node)), spec.ends)
+            for name, spec in graph.branches.get(node, {}).items()
+        )
+    return Plan(
+        name=name,
+        nodes=nodes,
+        state=channels,
+        internal=internal,
+        managed={key: manager for schema in schemas for key, manager in schema.managed.items()},
+        input_schema=given,
+        output_schema=returned,
+        input_keys=frozenset(given.channels),
+        output_keys=tuple(returned.channels),
+        bare=state.kind == "bare",
+        validators=_guards(channels, given, state),
+        aliases=aliases,
+    ).seal()
+
+
+def _handler(graph: StateGraph[Any, Any, Any, Any], spec: NodeSpec, schema: Schema) -> NodePlan | None:
+    function = spec.handler or graph.defaults.get("handler")
+    if function is None:
+        return None
+    name = f"__error_handler__{spec.name}"
+    return NodePlan(name, Call(function, name), schema, retry=graph.defaults.get("retry", ()))
+
+
+def _seen_by(asked: Schema | None, state: Schema, own: Schema | None) -> Schema:
+    """Return what a router sees: its own annotation, else the state (with the node's private keys)."""
+    if asked is not None:
+        return state if asked.type is state.type else asked
+    if own is not None and own.kind == "typeddict" and state.kind == "typeddict":
+        return replace(state, channels={**own.channels, **state.channels})
+    return state
+
+
+def _guards(channels: Mapping[str, Any], *schemas: Schema) -> dict[str, Any]:
+    """Return what validates writes: for keys that keep the last value; a reducer's writes are not of its type."""
+    return {
+        key: validator
+        for schema in schemas
+        for key, validator in schema.validators.items()
+        if type(channels[key]) is LastValue
+    }

@@ -1,0 +1,82 @@
+"""A run seen from outside: its result, its newest checkpoint, how full its buffers are, what it leaves waiting."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from runtime.engine.projecting import values_of, values_with
+from runtime.engine.scheduling import due
+from runtime.engine.tasks import Moment
+from runtime.types.config import checkpoint_config
+from runtime.types.constants import INTERRUPT
+
+if TYPE_CHECKING:
+    from runtime.actors.supervisor import SupervisorStatistics
+    from runtime.run.conductor import Conductor
+    from runtime.streaming.hub import HubStatistics
+
+LOG = logging.getLogger("actorgraph")
+
+
+@dataclass(frozen=True, slots=True)
+class RunStatistics:
+    """One run at work."""
+
+    thread_id: str | None
+    step: int
+    supervisor: SupervisorStatistics | None
+    """Actors with their mailboxes, and workers; None before the first superstep."""
+    stream: HubStatistics | None
+    """The buffer to the stream's consumer, if there is one."""
+
+
+def run_statistics(run: Conductor) -> RunStatistics:
+    """Return where a run stands and how full its buffers are."""
+    return RunStatistics(
+        thread_id=run.config.thread_id,
+        step=run.step,
+        supervisor=None if run.supervisor is None else run.supervisor.statistics(),
+        stream=None if run.hub is None else run.hub.statistics(),
+    )
+
+
+def output_of(run: Conductor) -> Any:
+    """Return what a run returns: the output keys, and the pending questions."""
+    keys = run.call.output_keys or run.plan.output_keys
+    if not run.interrupts:
+        return values_of(run.cells, keys)
+    pending = {INTERRUPT: list(run.interrupts)}
+    if run.plan.single is not None:
+        return pending
+    values = values_with(run.cells, keys, run.finished)
+    return {**values, **pending} if isinstance(values, dict) else pending
+
+
+def checkpoint_view(run: Conductor, source: str, step: int, parent: str | None) -> dict[str, Any]:
+    """Return the newest checkpoint as the ``checkpoints`` stream shows it."""
+    tasks = due(run.cells, Moment(run.checkpoint_id, run.ns, run.step, run.stop))
+    where, thread = run.ns, run.config.thread_id or ""
+    return {
+        "config": checkpoint_config(thread, where, run.checkpoint_id),
+        "parent_config": None if parent is None else checkpoint_config(thread, where, parent),
+        "values": values_of(run.cells, run.plan.state),
+        "metadata": {**run.config.stored, "source": source, "step": step, "parents": run.parents},
+        "next": [task.name for task in tasks],
+        "tasks": [{"id": task.id, "name": task.name, "interrupts": (), "state": None} for task in tasks],
+    }
+
+
+def tell_of_waiting_joins(run: Conductor) -> None:
+    """Say which joins a finished run left half filled: the nodes behind them never ran."""
+    for key, channel in run.cells.channels.items():
+        missing: frozenset[str] = getattr(channel, "names", frozenset()) - getattr(channel, "seen", frozenset())
+        if missing and key.startswith("join:"):
+            LOG.warning(
+                "Run of graph %r on thread %r ended while node %r still waits for %s to run (join edge).",
+                run.plan.name,
+                run.config.thread_id,
+                key.rpartition(":")[2],
+                ", ".join(map(repr, sorted(missing))),
+            )
