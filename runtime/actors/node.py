@@ -37,6 +37,7 @@ class Stage(RunView, Protocol):
 
     cells: Cells
     debug: bool
+    """Find nodes that change their input in place."""
 
     def cancel_calls(self, task: Task) -> None:
         """Cancel the @task calls that a task has made."""
@@ -45,8 +46,6 @@ class Stage(RunView, Protocol):
     async def settle_calls(self, task: Task, outcome: Outcome) -> Outcome:
         """Return a task's outcome once the @task calls that it made have ended."""
         ...
-
-    """Find nodes that change their input in place."""
 
 
 class NodeActor:
