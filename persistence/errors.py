@@ -11,8 +11,9 @@ PersistenceError
 │   ├── CheckpointConflictError another writer moved the thread on; this unit was not saved
 │   └── BackendOpenError      it could not be opened: path, permissions, not a database
 │       └── SchemaVersionError  it was written by a newer version
-├── PersistenceClosedError    the saver is not open, or was closed
-├── SaverLoopError            the saver is open on another event loop or thread
+├── InvalidNamespaceError     where an item is to be kept is no tuple of labels
+├── PersistenceClosedError    the saver or store is not open, or was closed
+├── SaverLoopError            it is open on another event loop or thread
 └── UnsupportedOperationError the saver does not offer this optional method
 """
 
@@ -62,6 +63,10 @@ class BackendOpenError(BackendError):
 
 class SchemaVersionError(BackendOpenError):
     """The database was written by a newer version of this library; nothing was written."""
+
+
+class InvalidNamespaceError(PersistenceError, ValueError):
+    """A namespace of a store, or a part of one, is not a tuple of labels."""
 
 
 class PersistenceClosedError(PersistenceError):

@@ -1,8 +1,9 @@
-"""A saver and a cache that keep everything in this process's memory."""
+"""A saver, a cache and a store that keep everything in this process's memory."""
 
 from persistence.memory.cache import CacheStatistics, InMemoryCache
 from persistence.memory.saver import InMemorySaver
+from persistence.memory.store import InMemoryStore
 
 MemorySaver = InMemorySaver
 
-__all__ = ["CacheStatistics", "InMemoryCache", "InMemorySaver", "MemorySaver"]
+__all__ = ["CacheStatistics", "InMemoryCache", "InMemorySaver", "InMemoryStore", "MemorySaver"]

@@ -45,6 +45,7 @@ class Stage(RunView, Protocol):
 
     cells: Cells
     debug: bool
+    """Find nodes that change their input in place."""
 
     async def caught(self, task: Task, failure: Failed) -> None:
         """Make a failure durable before its handler starts: after a crash the handler runs, not the node."""
@@ -57,8 +58,6 @@ class Stage(RunView, Protocol):
     async def settle_calls(self, task: Task, outcome: Outcome) -> Outcome:
         """Return a task's outcome once the @task calls that it made have ended."""
         ...
-
-    """Find nodes that change their input in place."""
 
 
 class NodeActor:

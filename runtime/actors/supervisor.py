@@ -96,6 +96,7 @@ class Supervisor:
         self._stopping = False
         left = len(tasks)
         unsent = deque(tasks)
+        cut_short = False
         try:
             while left:
                 self._send(unsent)
@@ -107,7 +108,13 @@ class Supervisor:
                     left -= 1
                     if isinstance(outcome, Failed) and not self._stopping:
                         self._stop_others(unsent)
+                    elif outcome is CANCELLED and not self._stopping:
+                        cut_short = True
                     await report(task, outcome, left)
+            if cut_short:
+                # On asyncio the workers may have heard of a cancel before this task, which it is meant for too: without
+                # it the superstep would look finished, and the cancelled nodes would never run again.
+                await anyio.sleep_forever()
         except BaseException:
             with anyio.CancelScope(shield=True):
                 self._stop_others(unsent)

@@ -28,7 +28,11 @@ class RunView(Protocol):
     context: Any
     store: Any
     control: RunControl | None
-    previous: Any
+
+    @property
+    def previous(self) -> Any:
+        """What the workflow returned or saved on the thread last time."""
+        ...
     hub: Any
     """Where the run reports to, or None."""
     answerer: Scope | None
@@ -53,7 +57,19 @@ SCOPE: ContextVar[Scope] = ContextVar("actorgraph_scope")
 class Scope:
     """Built once per task; what it offers is built when asked for."""
 
-    __slots__ = ("_config", "asked", "attempt", "beat", "calls", "children", "first_attempt", "on_wait", "run", "task", "task_calls")
+    __slots__ = (
+        "_config",
+        "asked",
+        "attempt",
+        "beat",
+        "calls",
+        "children",
+        "first_attempt",
+        "on_wait",
+        "run",
+        "task",
+        "task_calls",
+    )
 
     def __init__(self, run: RunView, task: Task) -> None:
         self.run = run

@@ -10,8 +10,8 @@ from typing import Any, Generic, Literal, Self, get_args, get_origin, get_type_h
 from runtime.actors.calling import Call
 from runtime.errors import GraphDefinitionError
 from runtime.graph.compiled import CompiledStateGraph
-from runtime.run.caching import caching_for
 from runtime.graph.planning import plan_of
+from runtime.run.caching import caching_for
 from runtime.run.program import Program
 from runtime.schema.introspect import first_parameter_schema, introspect, merge_channels
 from runtime.types.constants import END, START
@@ -157,7 +157,12 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         error_handler: Any = None,
     ) -> Self:
         """Set policies for every node that has none of its own."""
-        given = {"retry": policies(retry_policy), "cache": cache_policy, "timeout": TimeoutPolicy.coerce(timeout), "handler": error_handler}
+        given = {
+            "retry": policies(retry_policy),
+            "cache": cache_policy,
+            "timeout": TimeoutPolicy.coerce(timeout),
+            "handler": error_handler,
+        }
         self.defaults.update({key: value for key, value in given.items() if value})
         return self
 

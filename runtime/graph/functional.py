@@ -32,9 +32,11 @@ Policies = RetryPolicy | Sequence[RetryPolicy] | None
 class TaskFunction(Generic[R]):
     """A function whose calls inside a workflow are tasks: run beside each other, recorded, not run again on resume."""
 
-    def __init__(self, function: Callable[..., Any], name: str | None, retry: Policies, cache: Any, timeout: Any) -> None:
+    def __init__(
+        self, function: Callable[..., Any], name: str | None, retry: Policies, cache: Any, timeout: Any
+    ) -> None:
         self.function = function
-        self.name = name or getattr(function, "__name__", type(function).__name__)
+        self.name = name or str(getattr(function, "__name__", type(function).__name__))
         call = Call(function, self.name)
         policy = TimeoutPolicy.coerce(timeout)
         if policy is not None and not call.is_async:
@@ -129,7 +131,7 @@ class entrypoint:  # noqa: N801 - LangGraph's public name
         if inspect.isgeneratorfunction(func) or inspect.isasyncgenfunction(func):
             msg = "Generators cannot be entrypoints: write to the stream with a StreamWriter instead."
             raise UnsupportedFunctionError(msg)
-        name = self._name or getattr(func, "__name__", type(func).__name__)
+        name = self._name or str(getattr(func, "__name__", type(func).__name__))
         if not inspect.signature(func).parameters:
             msg = f"Entrypoint {name!r} must take at least one parameter: its input."
             raise ValueError(msg)
@@ -162,9 +164,10 @@ class entrypoint:  # noqa: N801 - LangGraph's public name
         program = Program(plan=plan, saver=self._checkpointer, store=self._store, context_schema=self._context_schema)
         hints = tuple(_hints(func).values())
         described: Any = SimpleNamespace(state_schema=object, input_schema=object, output_schema=object, hints=hints)
-        graph: CompiledStateGraph[Any, Any, Any, Any] = CompiledStateGraph(described, program)
+        graph: Any = CompiledStateGraph(described, program)
         update_wrapper(graph, func, updated=())
-        return graph
+        compiled: CompiledStateGraph[Any, Any, Any, Any] = graph
+        return compiled
 
 
 def _results(result: Any) -> list[tuple[str, Any]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import anyio
 from anyio import from_thread
+from typing_extensions import override
 
 from persistence.portal import is_elsewhere
 from runtime.actors.node import NodeActor
@@ -43,16 +44,19 @@ class CallTask(Task):
         self.below = dict(caller.below)
 
     @property
+    @override
     def path(self) -> tuple[Any, ...]:
         """Place below the caller."""
         return (PUSH, self.caller.path, self.index)
 
     @property
+    @override
     def path_text(self) -> str:
         """Text form of the path, as stored."""
         return f"~{PUSH}, {self.caller.path_text}, {self.index:010d}"
 
     @property
+    @override
     def id(self) -> str:
         """Deterministic: made from the caller's path and the number of the call."""
         if self._id is None:
@@ -111,7 +115,7 @@ class TaskFuture:
             raise RuntimeError(msg)
         return self._outcome()
 
-    async def _wait(self, timeout: float | None) -> None:
+    async def _wait(self, timeout: float | None) -> None:  # noqa: ASYNC109 - the caller's thread cannot cancel
         with anyio.fail_after(timeout):
             await self._done.wait()
 
@@ -137,7 +141,7 @@ class Calls:
         """By caller, the calls of its current attempt."""
         limit = run.config.max_concurrency
         self._slots = None if limit is None else anyio.Semaphore(limit)
-        """Gates the calls that a node makes itself; what they call in turn is let through, or it would wait for ever."""
+        """Gates the calls that a node makes itself; what they call in turn is let through: waiting would never end."""
 
     def start(self, node: NodePlan, scope: Scope, arguments: Any) -> TaskFuture:
         """Start a call, or return the stored result of the same one."""

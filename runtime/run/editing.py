@@ -59,9 +59,9 @@ class Editor:
         self.superseded = False
         """Whether the addressed checkpoint has successors; then its stored writes are another branch's."""
 
-    def start_call(self, node: Any, scope: Scope, arguments: Any) -> Any:
+    def start_call(self, node: Any, scope: Scope, arguments: Any) -> Any:  # noqa: ARG002 - what every run is told
         """Refuse: an update runs routers only."""
-        msg = f"Task {node.name!r} was called while a thread was being updated; only nodes and workflows can call tasks."
+        msg = f"Task {node.name!r} was called while a thread was updated; only nodes and workflows can call tasks."
         raise RuntimeError(msg)
 
     async def caught(self, task: Task, failure: Any) -> None:
@@ -70,7 +70,7 @@ class Editor:
     def cancel_calls(self, task: Task) -> None:
         """There are none."""
 
-    async def settle_calls(self, task: Task, outcome: Any) -> Any:
+    async def settle_calls(self, task: Task, outcome: Any) -> Any:  # noqa: ARG002 - what every run is told
         """Return the outcome: there are no calls."""
         return outcome
 
@@ -80,7 +80,8 @@ class Editor:
     async def apply(self, supersteps: Sequence[Sequence[StateUpdate]]) -> RunnableConfig:
         """Apply all supersteps; return the config of the last checkpoint made."""
         self._check(supersteps)
-        async with claimed(self.program.saver, self.thread_id, reject=False):
+        async with claimed(self.program.saver, self.thread_id, reject=False) as claim:
+            self.journal.heads = claim.heads
             await self._load()
             for updates in supersteps:
                 await self._superstep([StateUpdate(*update) for update in updates])
@@ -103,14 +104,16 @@ class Editor:
                 raise InvalidUpdateError(msg)
 
     async def _load(self) -> None:
-        found: CheckpointTuple | None = await self.journal.load(self.config.checkpoint_id)
+        wanted = self.config.checkpoint_id
+        found: CheckpointTuple | None = await self.journal.load(wanted)
+        if found is None and wanted is not None:
+            raise missing_checkpoint(wanted, self.thread_id, self.ns)
+        newest = "" if found is None else found.checkpoint["id"]
+        head = newest if wanted is None else await self.journal.head()
+        self.journal.heads[self.ns] = head
         if found is None:
-            if self.config.checkpoint_id is not None:
-                raise missing_checkpoint(self.config.checkpoint_id, self.thread_id, self.ns)
             return
-        if self.config.checkpoint_id is not None:
-            head = await self.journal.load(None)
-            self.superseded = head is not None and head.checkpoint["id"] != found.checkpoint["id"]
+        self.superseded = head not in ("", newest)
         self.journal.inherit(found.metadata.get("parents") or {})
         self.cells.restore(found.checkpoint, found.lineage)
         self.journal.remember(self.cells)

@@ -1,0 +1,96 @@
+-- find --
+-- The item of an address, expired or not.
+SELECT id, namespace, key, type, value, created_at, updated_at, ttl_minutes, expires_at
+FROM store
+WHERE namespace = ? AND key = ?;
+
+-- row --
+-- An item by its number.
+SELECT id, namespace, key, type, value, created_at, updated_at, ttl_minutes, expires_at
+FROM store
+WHERE id = ?;
+
+-- numbers --
+-- Items that have not expired, in order.
+SELECT id FROM store WHERE expires_at IS NULL OR expires_at > :now ORDER BY id;
+
+-- numbers_below --
+-- Items of a namespace and of all below it that have not expired, in order. The bounds are for the index; what decides
+-- is the comparison of whole labels, which also holds in files of other text encodings.
+SELECT id
+FROM store
+WHERE (namespace = :exact OR (namespace >= :first AND namespace < :after))
+    AND (namespace = :exact OR substr(namespace, 1, length(:first)) = :first)
+    AND (expires_at IS NULL OR expires_at > :now)
+ORDER BY id;
+
+-- candidates --
+-- What a search by meaning must know of the items that have not expired.
+SELECT s.id, s.namespace, s.key, s.type, CASE WHEN :whole THEN s.value END, v.type, v.vectors
+FROM store AS s LEFT JOIN store_vectors AS v ON v.item = s.id AND v.dims = :dims
+WHERE s.expires_at IS NULL OR s.expires_at > :now;
+
+-- candidates_below --
+-- The same of a namespace and of all below it.
+SELECT s.id, s.namespace, s.key, s.type, CASE WHEN :whole THEN s.value END, v.type, v.vectors
+FROM store AS s LEFT JOIN store_vectors AS v ON v.item = s.id AND v.dims = :dims
+WHERE (s.namespace = :exact OR (s.namespace >= :first AND s.namespace < :after))
+    AND (s.namespace = :exact OR substr(s.namespace, 1, length(:first)) = :first)
+    AND (s.expires_at IS NULL OR s.expires_at > :now);
+
+-- namespaces --
+-- The namespaces that hold items.
+SELECT DISTINCT namespace FROM store WHERE expires_at IS NULL OR expires_at > :now;
+
+-- namespaces_below --
+-- The same at and below one.
+SELECT DISTINCT namespace
+FROM store
+WHERE (namespace = :exact OR (namespace >= :first AND namespace < :after))
+    AND (namespace = :exact OR substr(namespace, 1, length(:first)) = :first)
+    AND (expires_at IS NULL OR expires_at > :now);
+
+-- delete_expired_item --
+-- Remove what an address holds if it has expired: what is put there then is new.
+DELETE FROM store WHERE namespace = ? AND key = ? AND expires_at <= ?;
+
+-- put --
+-- Store an item, keeping the number and the creation time of the one with its address.
+INSERT INTO store (namespace, key, type, value, created_at, updated_at, ttl_minutes, expires_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (namespace, key) DO UPDATE SET
+    type = excluded.type,
+    value = excluded.value,
+    updated_at = excluded.updated_at,
+    ttl_minutes = excluded.ttl_minutes,
+    expires_at = excluded.expires_at
+RETURNING id;
+
+-- delete --
+-- Remove an item.
+DELETE FROM store WHERE namespace = ? AND key = ?;
+
+-- delete_vectors --
+-- Forget what an item was indexed by.
+DELETE FROM store_vectors WHERE item = ?;
+
+-- put_vectors --
+-- Index an item.
+INSERT INTO store_vectors (item, dims, type, vectors) VALUES (?, ?, ?, ?);
+
+-- prolong --
+-- Start an item's time to live again, unless it has expired or was given another one meanwhile.
+UPDATE store SET expires_at = :expires_at
+WHERE id = :id AND ttl_minutes = :ttl AND expires_at > :now AND expires_at < :expires_at;
+
+-- sweep --
+-- Remove some of what has expired.
+DELETE FROM store WHERE id IN (SELECT id FROM store WHERE expires_at <= ? LIMIT ?);
+
+-- applied_migrations --
+-- The numbers of the migrations that were applied.
+SELECT v FROM store_migrations;
+
+-- note_migration --
+-- Note that a migration was applied.
+INSERT INTO store_migrations (v) VALUES (?);

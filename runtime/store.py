@@ -1,0 +1,47 @@
+"""Long-term memory, under LangGraph's names; the stores themselves are in ``persistence.memory`` and the like."""
+
+from persistence.contracts.store import (
+    NOT_GIVEN,
+    AEmbeddingsFunc,
+    BaseStore,
+    Embeddings,
+    EmbeddingsFunc,
+    GetOp,
+    IndexConfig,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    NamespaceMatchType,
+    NamespacePath,
+    NotProvided,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    TTLConfig,
+)
+from persistence.errors import InvalidNamespaceError
+
+__all__ = [
+    "NOT_GIVEN",
+    "AEmbeddingsFunc",
+    "BaseStore",
+    "Embeddings",
+    "EmbeddingsFunc",
+    "GetOp",
+    "IndexConfig",
+    "InvalidNamespaceError",
+    "Item",
+    "ListNamespacesOp",
+    "MatchCondition",
+    "NamespaceMatchType",
+    "NamespacePath",
+    "NotProvided",
+    "Op",
+    "PutOp",
+    "Result",
+    "SearchItem",
+    "SearchOp",
+    "TTLConfig",
+]
