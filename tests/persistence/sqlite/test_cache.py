@@ -188,6 +188,7 @@ async def test_it_must_be_open(path: Path) -> None:
         assert await cache.aget([KEY]) == {}
     left: Any = cache
     assert (left.home_token, left.home_thread) == (None, None)
+    await cache.__aexit__(None, None, None)
     with pytest.raises(PersistenceClosedError):
         await cache.aget([KEY])
 

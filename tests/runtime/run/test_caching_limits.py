@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import functools
 import logging
+import operator
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Annotated, Any
 
 import anyio
 import pytest
 
 from persistence.contracts.cache import BaseCache
-from persistence.errors import BackendError, PersistenceClosedError, UnsupportedOperationError
+from persistence.errors import BackendError, PersistenceClosedError, SaverLoopError, UnsupportedOperationError
 from persistence.memory import InMemoryCache, InMemorySaver
 from persistence.sqlite import SqliteCache
 from runtime.errors import BlockingCallError, UnknownNodeError
@@ -255,7 +257,15 @@ async def test_a_cache_that_fails_is_told_of_and_the_node_runs(
     assert "'LangGraph'" in told[0].getMessage()
 
 
-async def test_misuse_of_a_cache_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", ["aget", "aset"])
+@pytest.mark.parametrize("error", [PersistenceClosedError("closed"), SaverLoopError("elsewhere")])
+async def test_misuse_of_a_cache_ends_the_run(method: str, error: Exception) -> None:
+    with pytest.raises(type(error)) as caught:
+        await single(Note()).compile(cache=Broken(method, error)).ainvoke({"a": 1})
+    assert caught.value is error
+
+
+async def test_a_cache_that_is_not_open_says_what_to_do(tmp_path: Path) -> None:
     cache = SqliteCache(tmp_path / "c.sqlite")
     with pytest.raises(PersistenceClosedError, match="use it inside 'async with"):
         await single(Note()).compile(cache=cache).ainvoke({"a": 1})
@@ -324,12 +334,19 @@ async def test_a_result_that_cannot_be_stored_does_not_take_others_with_it(
 
 
 async def test_an_input_that_cannot_be_built_fails_where_it_always_did(cache: Any) -> None:
-    class Strict(TypedDict):
-        a: int
+    @dataclass
+    class Positive:
+        a: int = 0
+        log: Annotated[list[str], operator.add] = field(default_factory=list)
 
-    def refuse(_state: Any) -> Any:
-        raise AssertionError
+        def __post_init__(self) -> None:
+            if self.a < 0:
+                message = "below zero"
+                raise ValueError(message)
 
-    graph = single(refuse, input_schema=Strict).compile(cache=cache)
-    with pytest.raises(AssertionError):
-        await graph.ainvoke({"a": 1})
+    node = Note()
+    graph = single(node, input_schema=Positive).compile(cache=cache)
+    with pytest.raises(ValueError, match="below zero") as caught:
+        await graph.ainvoke({"a": -1})
+    assert "While building the input of node 'n'" in caught.value.__notes__
+    assert node.runs == 0
