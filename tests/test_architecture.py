@@ -44,6 +44,7 @@ OPTIONAL: Final = {"cryptography", "langchain_core", "numpy", "pydantic", "pydan
 RUNTIME_MAY_SEE: Final = (
     "persistence.contracts",
     "persistence.errors",
+    "persistence.outlasting",
     "persistence.portal",
     "persistence.serde.registry",
 )

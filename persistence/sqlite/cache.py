@@ -22,7 +22,7 @@ from persistence.sqlite.faults import described, read_fault, write_fault
 from persistence.sqlite.opening import require_sqlite
 from persistence.writer.bridge import BRIDGE, on_trio
 from persistence.writer.home import Home
-from persistence.writer.outlasting import outlast
+from persistence.outlasting import outlast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence

@@ -23,7 +23,7 @@ from persistence.stores.carrying_out import Reader, Reading, Refresh, write
 from persistence.stores.lanes import Failed, Lane
 from persistence.stores.managed import ManagedStore
 from persistence.writer.bridge import BRIDGE, on_trio
-from persistence.writer.outlasting import outlast
+from persistence.outlasting import outlast
 
 if TYPE_CHECKING:
     from typing import Self

@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 import anyio
 
 from persistence.errors import PersistenceClosedError, PersistenceError
-from persistence.writer.outlasting import outlast
+from persistence.outlasting import outlast
 
 T = TypeVar("T")
 

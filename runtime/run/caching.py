@@ -165,8 +165,7 @@ class Reuse:
         keys: dict[int, FullKey] = {}
         for position, task in enumerate(tasks):
             policy = task.node.cache
-            # What was asked or answered before is part of no key.
-            if policy is None or task.answers or task.interrupts or task.below:
+            if policy is None or _asked(task):
                 continue
             try:
                 key = self._caching.key(self._cells, task, policy)
@@ -193,9 +192,14 @@ class Reuse:
     async def keep(self) -> None:
         """Store the clean results of the superstep's tasks that were asked for and not there."""
         missed, self._missed = self._missed, {}
-        clean = {key: task for key, task in missed.items() if task.finished and not task.answers}
+        clean = {key: task for key, task in missed.items() if task.finished and not _asked(task)}
         if clean:
             await self._caching.keep(clean)
+
+
+def _asked(task: Task) -> bool:
+    """Tell whether the task, or a subgraph of it, asked something: what was answered is part of no key."""
+    return bool(task.answers or task.below or task.interrupts)
 
 
 def _given_key(policy: CachePolicy, node: str, value: Any) -> str:
