@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from persistence.outlasting import outlast
 from runtime.actors.cancelling import cancelled_class
 from runtime.actors.mailbox import MailboxStatistics
 from runtime.actors.node import NodeActor, Stage
@@ -61,6 +64,8 @@ class Supervisor:
         """Workers with a task."""
         self._outcomes: deque[tuple[Task, Outcome]] = deque()
         self._arrived = anyio.Event()
+        self._left = 0
+        """Tasks of the superstep whose outcome has not been reported."""
         self._stopping = False
         self._closed = False
 
@@ -94,42 +99,46 @@ class Supervisor:
 
     async def _perform_many(self, tasks: Sequence[Task], report: Report) -> None:
         self._stopping = False
-        left = len(tasks)
+        self._left = len(tasks)
         unsent = deque(tasks)
         cut_short = False
         try:
-            while left:
+            while self._left:
                 self._send(unsent)
                 if not self._outcomes:
                     self._arrived = anyio.Event()
                     await self._arrived.wait()
                 while self._outcomes:
                     task, outcome = self._outcomes.popleft()
-                    left -= 1
+                    self._left -= 1
                     if isinstance(outcome, Failed) and not self._stopping:
                         self._stop_others(unsent)
                     elif outcome is CANCELLED and not self._stopping:
                         cut_short = True
-                    await report(task, outcome, left)
+                    await report(task, outcome, self._left)
             if cut_short:
                 # On asyncio the workers may have heard of a cancel before this task, which it is meant for too: without
                 # it the superstep would look finished, and the cancelled nodes would never run again.
                 await anyio.sleep_forever()
         except BaseException:
-            with anyio.CancelScope(shield=True):
-                self._stop_others(unsent)
-                await self._drain(left, report)
+            self._stop_others(unsent)
+            await outlast(partial(self._drain, report))
             raise
 
-    async def _drain(self, left: int, report: Report) -> None:
-        """Wait until every task has its outcome, and report it."""
-        while left:
+    async def _drain(self, report: Report) -> None:
+        """Wait until every task has its outcome, and report it.
+
+        A report that fails does not keep the others from being made: what has finished is to be recorded, whoever has
+        stopped listening. The caller hears of what went wrong first.
+        """
+        while self._left:
             if not self._outcomes:
                 self._arrived = anyio.Event()
                 await self._arrived.wait()
             task, outcome = self._outcomes.popleft()
-            left -= 1
-            await report(task, outcome, left)
+            self._left -= 1
+            with suppress(Exception):
+                await report(task, outcome, self._left)
 
     def _send(self, unsent: deque[Task]) -> None:
         while unsent:
