@@ -55,6 +55,10 @@ class NodePlan:
     """Programs of the graphs that it runs, as far as known."""
     handler: NodePlan | None = None
     """What runs, in the same superstep, when the node has failed for good."""
+    ends: bool = False
+    """Whether an edge leads from it to the end; for drawing, as an end needs no channel."""
+    destinations: Mapping[str, str | None] = field(default_factory=dict)
+    """Where a Command of it may go, and what the way is called; for drawing."""
     source: str | None = None
     """A channel whose value is the whole input, instead of the schema's keys."""
     mapper: Callable[[Any], list[tuple[str, Any]]] | None = None

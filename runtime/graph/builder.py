@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, Self, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, Generic, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 from runtime.actors.calling import Call
 from runtime.errors import GraphDefinitionError
@@ -14,6 +15,7 @@ from runtime.graph.planning import plan_of
 from runtime.run.caching import caching_for
 from runtime.run.program import Program
 from runtime.schema.introspect import first_parameter_schema, introspect, merge_channels
+from runtime.types.command import Command
 from runtime.types.constants import END, START
 from runtime.types.parameters import ContextT, InputT, OutputT, StateT
 from runtime.types.policy import CachePolicy, MultitaskStrategy, RetryPolicy, TimeoutPolicy
@@ -33,8 +35,8 @@ class NodeSpec:
     handler: Any = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     defer: bool = False
-    destinations: tuple[str, ...] | None = None
-    """Only for drawing and validation."""
+    destinations: Mapping[str, str | None] = field(default_factory=dict)
+    """Where a Command may go, and what the way is called; for drawing."""
 
 
 @dataclass(slots=True)
@@ -116,7 +118,8 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             error_handler: function that takes the node's input, and the failure as ``error: NodeError``; it runs in the
                 same superstep once retries are used up, and what it returns takes the place of the node's result and
                 edges.
-            destinations: where a Command may go; only for drawing.
+            destinations: where a Command may go, with labels if a mapping; only for drawing. By default what the return
+                annotation says: ``Command[Literal["a", "b"]]``.
 
         Raises:
             GraphDefinitionError: a bad name, a duplicate, or something that cannot be called.
@@ -144,7 +147,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             handler=error_handler,
             metadata=dict(metadata or {}),
             defer=defer,
-            destinations=tuple(destinations) if destinations is not None else _command_targets(call.function),
+            destinations=_destinations(destinations, call.function),
         )
         return self
 
@@ -387,12 +390,22 @@ def _returned_literal(function: Callable[..., Any]) -> tuple[Any, ...]:
     return get_args(returned) if get_origin(returned) is Literal else ()
 
 
-def _command_targets(function: Callable[..., Any]) -> tuple[str, ...] | None:
-    returned = _hints(function).get("return")
-    for argument in get_args(returned):
-        if get_origin(argument) is Literal:
-            return tuple(get_args(argument))
-    return None
+def _destinations(
+    given: Mapping[str, str] | Sequence[str] | None, function: Callable[..., Any]
+) -> dict[str, str | None]:
+    """Return where a Command may go, and what the way is called."""
+    if isinstance(given, Mapping):
+        return dict(given)
+    return dict.fromkeys(_command_targets(_hints(function).get("return")) if given is None else given)
+
+
+def _command_targets(returned: Any) -> tuple[str, ...]:
+    """Return what ``Command[Literal[...]]`` names, also as one of several return types."""
+    if get_origin(returned) is Command:
+        return tuple(get_args(get_args(returned)[0]))
+    if get_origin(returned) in (Union, UnionType):
+        return tuple(target for choice in get_args(returned) for target in _command_targets(choice))
+    return ()
 
 
 def _check_saver(saver: Any) -> None:

@@ -12,6 +12,7 @@ from runtime.engine.writing import require_node
 from runtime.errors import ConfigError
 from runtime.graph import state_api
 from runtime.graph.blocking import BlockingDoor
+from runtime.graph.outlining import Drawable
 from runtime.graph.stream import GraphStream
 from runtime.run.conductor import conduct
 from runtime.run.nesting import enclosing
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 All = Literal["*"]
 
 
-class CompiledStateGraph(BlockingDoor, Generic[StateT, ContextT, InputT, OutputT]):
+class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, InputT, OutputT]):
     """What ``StateGraph.compile()`` returns. Reusable, and safe to run many times at once."""
 
     def __init__(self, builder: StateGraph[StateT, ContextT, InputT, OutputT], program: Program) -> None:

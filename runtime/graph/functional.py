@@ -17,6 +17,7 @@ from runtime.errors import UnsupportedFunctionError
 from runtime.graph.builder import policies
 from runtime.graph.compiled import CompiledStateGraph
 from runtime.graph.subgraphs import programs_in
+from runtime.run.caching import caching_for
 from runtime.run.calls import TaskFuture
 from runtime.run.program import Program
 from runtime.schema.introspect import introspect
@@ -111,6 +112,7 @@ class entrypoint:  # noqa: N801 - LangGraph's public name
         self,
         checkpointer: Any = None,
         *,
+        cache: Any = None,
         store: Any = None,
         context_schema: Any = None,
         cache_policy: CachePolicy | None = None,
@@ -119,6 +121,7 @@ class entrypoint:  # noqa: N801 - LangGraph's public name
         name: str | None = None,
     ) -> None:
         self._checkpointer = checkpointer
+        self._cache = cache
         self._store = store
         self._context_schema = context_schema
         self._cache_policy = cache_policy
@@ -161,7 +164,13 @@ class entrypoint:  # noqa: N801 - LangGraph's public name
             bare=False,
             single=END,
         ).seal()
-        program = Program(plan=plan, saver=self._checkpointer, store=self._store, context_schema=self._context_schema)
+        program = Program(
+            plan=plan,
+            saver=self._checkpointer,
+            store=self._store,
+            caching=caching_for(self._cache, plan),
+            context_schema=self._context_schema,
+        )
         hints = tuple(_hints(func).values())
         described: Any = SimpleNamespace(state_schema=object, input_schema=object, output_schema=object, hints=hints)
         graph: Any = CompiledStateGraph(described, program)

@@ -58,11 +58,15 @@ def plan_of(graph: StateGraph[Any, Any, Any, Any], name: str, aliases: dict[str,
             metadata=spec.metadata,
             subgraphs=programs_in(spec.function),
             defer=spec.defer,
+            destinations=spec.destinations,
         )
     for node, plan in nodes.items():
         plan.targets = tuple(branch_to(end) for start, end in graph.edge_order if start == node and end != END)
         plan.joins = tuple(
             f"join:{'+'.join(starts)}:{end}" for starts, end in graph.join_order if node in starts and end != END
+        )
+        plan.ends = any(node == start and end == END for start, end in graph.edge_order) or any(
+            node in starts and end == END for starts, end in graph.join_order
         )
         plan.branches = tuple(
             BranchPlan(name, spec.call, _seen_by(asked.get((node, name)), guarded, own.get(node)), spec.ends)

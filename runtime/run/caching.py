@@ -2,7 +2,7 @@
 
 A result is kept if it is clean: no error, no question asked or answered. What is kept is everything that the task
 wrote (state, edges, routes); a hit counts as the task having finished. What a node takes from elsewhere than its input
-(context, config, store, clock) is not part of the key.
+(context, config, store, clock) is not part of the key. Calls of ``@task`` functions are keyed by their arguments.
 
 A cache saves work and owes nothing. If it cannot be read or written, or if an input or result has no stored form, the
 log says so and the node runs as without it. Only misuse is an error: a ``key_func`` that raises, a cache that is not
@@ -15,10 +15,12 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from persistence.errors import PersistenceClosedError, SaverLoopError, SerializationError
+from runtime.channels import MISSING
 from runtime.engine.projecting import node_input
 from runtime.engine.writing import fresh_values
 from runtime.run.identity import node_identity
 from runtime.schema.coerce import view
+from runtime.types.constants import PREVIOUS, RETURN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,6 +35,12 @@ LOG: Final = logging.getLogger("actorgraph")
 
 MISUSE: Final = (PersistenceClosedError, SaverLoopError)
 
+_CALLS: Final = "@task"
+"""Stands for a node's name where the results of ``@task`` calls are kept."""
+
+_PREVIOUS_SHOWN: Final = frozenset({"previous", "runtime"})
+"""Parameters by which a node learns what the last call left."""
+
 
 class Caching:
     """A compiled graph's use of its cache."""
@@ -45,16 +53,9 @@ class Caching:
         self._namespaces: dict[str, Namespace] = {}
 
     async def clear(self, nodes: Iterable[str] | None) -> None:
-        """Forget the results of some nodes, or of all; those of their older code as well."""
-        names = self._plan.known() if nodes is None else nodes
+        """Forget the results of some nodes, or of all and of the calls they make; those of older code as well."""
+        names = (*self._plan.known(), _CALLS) if nodes is None else nodes
         await self.cache.aclear([(self._plan.name, name) for name in names])
-
-    def namespace(self, name: str) -> Namespace:
-        """Return where a node's results are kept: what its code is now, and nothing else."""
-        found = self._namespaces.get(name)
-        if found is None:
-            found = self._namespaces[name] = (self._plan.name, name, node_identity(self._plan, name))
-        return found
 
     def key(self, cells: Cells, task: Task, policy: CachePolicy) -> FullKey | None:
         """Return the key of a task's result; None if it has none. Raises what ``key_func`` raises."""
@@ -63,14 +64,34 @@ class Caching:
         except Exception:  # noqa: BLE001 - the node builds its input again, and fails with what is to be said
             return None
         if policy.key_func is not None:
-            return self.namespace(task.name), _given_key(policy, task.name, value)
+            return self._namespace(task.node), _given_key(policy, task.name, value)
+        key = self._key_of([value, *_unseen(cells, task)], task.name)
+        return None if key is None else (self._namespace(task.node), key)
+
+    def call_key(self, task: Task, policy: CachePolicy) -> FullKey | None:
+        """Return the key of a call's result, likewise."""
+        arguments, named = task.given
+        namespace = (self._plan.name, _CALLS, task.name, node_identity(self._plan, task.node))
+        if policy.key_func is not None:
+            return namespace, _given_key(policy, task.name, *arguments, **named)
+        key = self._key_of([arguments, sorted(named.items())], task.name)
+        return None if key is None else (namespace, key)
+
+    def _namespace(self, node: NodePlan) -> Namespace:
+        """Return where a node's results are kept: what its code is now, and nothing else."""
+        found = self._namespaces.get(node.name)
+        if found is None:
+            found = self._namespaces[node.name] = (self._plan.name, node.name, node_identity(self._plan, node))
+        return found
+
+    def _key_of(self, value: Any, node: str) -> str | None:
         try:
-            return self.namespace(task.name), self.cache.key_of([value, *_unseen(cells, task)])
+            return self.cache.key_of(value)
         except Exception as error:  # noqa: BLE001 - see the module
             LOG.warning(
                 "Node %r of graph %r is run without its cache, because its input cannot be told from others: %s "
                 "Give its CachePolicy a key_func.",
-                task.name,
+                node,
                 self._plan.name,
                 error,
             )
@@ -119,7 +140,7 @@ class Caching:
             isinstance(item, tuple)
             and len(item) == 2  # noqa: PLR2004 - (channel, value)
             and isinstance(item[0], str)
-            and self._plan.template(item[0]) is not None
+            and (item[0] == RETURN or self._plan.template(item[0]) is not None)
         )
 
     def _not_kept(self, results: dict[FullKey, Task], error: Exception) -> None:
@@ -165,7 +186,7 @@ class Reuse:
         keys: dict[int, FullKey] = {}
         for position, task in enumerate(tasks):
             policy = task.node.cache
-            if policy is None or _asked(task):
+            if policy is None or asked(task):
                 continue
             try:
                 key = self._caching.key(self._cells, task, policy)
@@ -192,20 +213,20 @@ class Reuse:
     async def keep(self) -> None:
         """Store the clean results of the superstep's tasks that were asked for and not there."""
         missed, self._missed = self._missed, {}
-        clean = {key: task for key, task in missed.items() if task.finished and not _asked(task)}
+        clean = {key: task for key, task in missed.items() if task.finished and not asked(task)}
         if clean:
             await self._caching.keep(clean)
 
 
-def _asked(task: Task) -> bool:
+def asked(task: Task) -> bool:
     """Tell whether the task, or a subgraph of it, asked something: what was answered is part of no key."""
     return bool(task.answers or task.below or task.interrupts)
 
 
-def _given_key(policy: CachePolicy, node: str, value: Any) -> str:
+def _given_key(policy: CachePolicy, node: str, *arguments: Any, **named: Any) -> str:
     assert policy.key_func is not None  # noqa: S101 - asked only where there is one
     try:
-        key = policy.key_func(value)
+        key = policy.key_func(*arguments, **named)
     except Exception as error:
         error.add_note(f"While computing the cache key of node {node!r} (CachePolicy.key_func)")
         raise
@@ -218,7 +239,16 @@ def _given_key(policy: CachePolicy, node: str, value: Any) -> str:
 
 
 def _unseen(cells: Cells, task: Task) -> list[Any]:
-    """Return what the node's routers see of the state and the node does not: the routes depend on it too."""
+    """Return what the writes depend on beside the input: what a workflow left at its last call, what routers see."""
+    previous = [cells.peek(PREVIOUS)] if _PREVIOUS_SHOWN & set(task.node.call.wants) else []
+    return [
+        *(value for value in previous if value is not MISSING),
+        *_seen_by_routers(cells, task),
+    ]
+
+
+def _seen_by_routers(cells: Cells, task: Task) -> list[Any]:
+    """Return what the node's routers see of the state and the node does not."""
     return [
         [
             fresh_values(cells, branch.schema, (), view),

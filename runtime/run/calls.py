@@ -15,11 +15,12 @@ from typing_extensions import override
 
 from persistence.portal import is_elsewhere
 from runtime.actors.node import NodeActor
-from runtime.actors.outcomes import Cancelled, Completed, Failed, Paused
+from runtime.actors.outcomes import COMPLETED, Cancelled, Completed, Failed, Paused
 from runtime.channels import MISSING
 from runtime.engine.resuming import stored_answers, take, waiting
 from runtime.engine.tasks import Task
 from runtime.errors import GraphInterrupt, NodeCancelledError
+from runtime.run.caching import asked
 from runtime.types.constants import ERROR, INTERRUPT, NS_SEP, PUSH, RESUME, RETURN
 from runtime.types.ids import task_id
 
@@ -183,7 +184,16 @@ class Calls:
 
     async def _perform(self, task: CallTask) -> Outcome:
         run = self._run
-        outcome = await NodeActor(task.node, run).handle(task)
+        caching, policy = run.program.caching, task.node.cache
+        key = None if caching is None or policy is None or asked(task) else caching.call_key(task, policy)
+        outcome: Outcome = COMPLETED
+        if key is not None and caching is not None:
+            task.writes = caching.writes((await caching.find([key])).get(key))
+        cached = task.finished
+        if not cached:
+            outcome = await NodeActor(task.node, run).handle(task)
+            if key is not None and caching is not None and task.finished and not asked(task):
+                await caching.keep({key: task})
         writes: list[tuple[str, Any]] = []
         if isinstance(outcome, Completed):
             writes = [(RETURN, _returned(task))]
@@ -195,7 +205,7 @@ class Calls:
             run.journal.hold(task.moment.checkpoint_id, task.id, task.path_text, writes)
             await run.journal.flush()
         if run.hub is not None and isinstance(outcome, Completed):
-            await run.hub.call_finished(run, task, _returned(task))
+            await run.hub.call_finished(run, task, _returned(task), cached=cached)
         return outcome
 
     @staticmethod

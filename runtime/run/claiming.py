@@ -8,60 +8,77 @@ never end.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from threading import Lock
+from threading import RLock
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import anyio
-from anyio import from_thread
 from anyio.lowlevel import EventLoopToken, current_token
 
 from runtime.errors import ThreadBusyError
 
-_GUARD: Final = Lock()
-"""Held for dictionary operations only; runs of several event loops meet here."""
+_GUARD: Final = RLock()
+"""Held for dictionary operations only; runs of several event loops meet here.
 
-_QUEUES: WeakKeyDictionary[Any, dict[str, deque[_Waiter]]] = WeakKeyDictionary()
+Reentrant, because garbage collection may finalise an abandoned run, which lets go of its thread, in the middle of them.
+"""
 
-_HELD: ContextVar[tuple[_Waiter, ...]] = ContextVar("actorgraph_held_threads", default=())
+_QUEUES: WeakKeyDictionary[Any, dict[str, deque[Claim]]] = WeakKeyDictionary()
+
+_HELD: ContextVar[tuple[Claim, ...]] = ContextVar("actorgraph_held_threads", default=())
 """What the current run, and those around it, hold."""
 
 
-class _Waiter:
+class Claim:
     """A run that holds a thread or waits for it."""
 
-    __slots__ = ("event", "token")
+    __slots__ = ("event", "heads", "token")
 
     def __init__(self) -> None:
         self.event: anyio.Event | None = None
         """Set when its turn comes; None if it never had to wait."""
+        self.heads: dict[str, str] = {}
+        """By namespace, the newest checkpoint known to the holder and to the runs inside it (see run/journal)."""
         self.token: EventLoopToken = current_token()
 
     def wake(self, home: EventLoopToken) -> bool:
         """Tell it that its turn has come; False if its event loop is gone, and with it whoever waited there."""
-        if self.event is None:
-            return True
-        if home == self.token:
-            self.event.set()
-            return True
+        assert self.event is not None  # noqa: S101 - whoever stands behind another waits
         try:
-            from_thread.run_sync(self.event.set, token=self.token)
+            if home == self.token:
+                self.event.set()
+            else:
+                _soon(self.token, self.event.set)
         except RuntimeError:
             return False
         return True
 
 
+def _soon(token: EventLoopToken, function: Callable[[], object]) -> None:
+    """Have another thread's event loop call a function, without waiting: two loops that wait for each other never end.
+
+    Raises RuntimeError if the loop is gone.
+    """
+    loop: Any = token.native_token
+    schedule = getattr(loop, "call_soon_threadsafe", None) or loop.run_sync_soon
+    schedule(function)
+
+
 @asynccontextmanager
-async def claimed(saver: Any, thread_id: str, *, reject: bool) -> AsyncIterator[None]:
-    """Hold the thread for the duration of a run. Raises ThreadBusyError when it is held and ``reject`` is set."""
-    me = _Waiter()
+async def claimed(saver: Any, thread_id: str, *, reject: bool) -> AsyncIterator[Claim]:
+    """Hold the thread for the duration of a run; yield the claim of the outermost run that holds it.
+
+    Raises ThreadBusyError when it is held and ``reject`` is set.
+    """
+    me = Claim()
     with _GUARD:
         queue = _QUEUES.setdefault(saver, {}).setdefault(thread_id, deque())
-        nested = bool(queue) and queue[0] in _HELD.get()
-        busy = bool(queue) and not nested
+        holder = queue[0] if queue else me
+        nested = holder in _HELD.get()
+        busy = holder is not me and not nested
         if busy and reject:
             msg = (
                 f"Thread {thread_id!r} is held by another run of this process. Wait for it, "
@@ -73,40 +90,28 @@ async def claimed(saver: Any, thread_id: str, *, reject: bool) -> AsyncIterator[
         if not nested:
             queue.append(me)
     if nested:
-        yield
+        yield holder
         return
-    token = None
     try:
         if me.event is not None:
             await me.event.wait()
         token = _HELD.set((*_HELD.get(), me))
-        yield
-    finally:
-        if token is not None:
+        try:
+            yield me
+        finally:
             _HELD.reset(token)
+    finally:
         _release(saver, thread_id, queue, me)
 
 
-def _release(saver: Any, thread_id: str, queue: deque[_Waiter], me: _Waiter) -> None:
+def _release(saver: Any, thread_id: str, queue: deque[Claim], me: Claim) -> None:
+    """Leave the queue; if it was our turn, hand on to the next whose event loop is there."""
     with _GUARD:
         held = bool(queue) and queue[0] is me
         if me in queue:
             queue.remove(me)
-    while held:
-        with _GUARD:
-            follower = queue[0] if queue else None
-            if follower is None:
-                threads = _QUEUES.get(saver)
-                if threads is not None and threads.get(thread_id) is queue:
-                    del threads[thread_id]
-                return
-        if follower.wake(me.token):
-            return
-        with _GUARD:
-            if queue and queue[0] is follower:
-                queue.popleft()
-    if not queue:
-        with _GUARD:
-            threads = _QUEUES.get(saver)
-            if threads is not None and threads.get(thread_id) is queue and not queue:
-                del threads[thread_id]
+        while held and queue and not queue[0].wake(me.token):
+            queue.popleft()
+        threads = _QUEUES.get(saver, {})
+        if not queue and threads.get(thread_id) is queue:
+            del threads[thread_id]

@@ -142,7 +142,8 @@ class Conductor:
             await self._run()
         else:
             reject = self.call.multitask_strategy == "reject"
-            async with claimed(self.program.saver, self.journal.thread_id, reject=reject):
+            async with claimed(self.program.saver, self.journal.thread_id, reject=reject) as claim:
+                self.journal.heads = claim.heads
                 await self._run()
         return output_of(self)
 

@@ -28,13 +28,12 @@ _ASSIGNING: Final = frozenset({"STORE_DEREF", "STORE_ATTR", "STORE_GLOBAL"})
 _NOTHING: Final[frozenset[str]] = frozenset()
 
 
-def node_identity(plan: Plan, name: str) -> str:
+def node_identity(plan: Plan, node: NodePlan) -> str:
     """Return a digest of everything that a node's writes follow from, beside its input.
 
     That is its function, and because the writes include edges and routes, also its edges, its routers, and what the
     graph has to write to.
     """
-    node = plan.nodes[name]
     key_func = None if node.cache is None else node.cache.key_func
     text = "\n".join((_node(node, set()), _traits(key_func, set()), *plan.nodes, *plan.state))
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST).hexdigest()

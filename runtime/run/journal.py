@@ -5,19 +5,24 @@
 ``exit``   one unit when the run ends, however it ends.
 
 Units of one run are sent in order and committed in order, so durable state is always a prefix of the run.
+
+Every checkpoint says which one must be the newest for it to be stored. So if another process moves the thread on
+meanwhile, the run hears of it (ThreadConflictError) instead of forking the thread in silence.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import anyio
 
 from persistence.contracts.checkpoint import CheckpointTuple, TaskWrites, Unit
 from persistence.contracts.saver import takes_units
+from persistence.errors import CheckpointConflictError
 from runtime.engine.checkpointing import checkpoint_of, take_changes
+from runtime.errors import ThreadConflictError
 from runtime.run.adapting import ContractDoor
 from runtime.types.config import checkpoint_config
 from runtime.types.ids import utc_now
@@ -46,6 +51,7 @@ class Journal:
         "_parents",
         "_unsaved",
         "durability",
+        "heads",
         "keeps_exit",
         "ns",
         "saver",
@@ -67,6 +73,8 @@ class Journal:
         self.durability = durability
         self._extra = extra
         self._parents = parents
+        self.heads: dict[str, str] = {}
+        """By namespace, the newest checkpoint that storage should have; shared by runs nested on one thread."""
         self._kept: dict[str, Any] = {}
         """By channel, the append-only value that storage has."""
         self.keeps_exit = True
@@ -107,6 +115,11 @@ class Journal:
             newest: CheckpointTuple = found
             return newest
         return None
+
+    async def head(self) -> str:
+        """Return the id of the newest checkpoint here, or ``""``."""
+        found = await self.load(None)
+        return "" if found is None else str(found.checkpoint["id"])
 
     def start(self, stored_id: str | None) -> None:
         """Note what storage had when the run began."""
@@ -171,10 +184,28 @@ class Journal:
         while acks and acks[0].done:
             ack = acks.popleft()
             if ack.error is not None:
-                raise ack.error
+                self._refused(ack.error)
         if acks and (wait or self.durability == "sync"):
-            await acks[-1].wait()
+            await self._settled(acks[-1])
             acks.clear()
+
+    async def _settled(self, ack: Ack) -> None:
+        try:
+            await ack.wait()
+        except CheckpointConflictError as error:
+            self._refused(error)
+
+    def _refused(self, error: BaseException) -> NoReturn:
+        """Raise why a unit was not stored."""
+        if not isinstance(error, CheckpointConflictError):
+            raise error
+        where = f"thread {self.thread_id!r}" + (f", namespace {self.ns!r}" if self.ns else "")
+        msg = (
+            f"Another writer (a second process, or a second saver on the same database) moved {where} on while this "
+            "run was at work on it. What this run had not saved by then is not saved; the other's work is untouched. "
+            "Read the thread's state and call again if it is still needed."
+        )
+        raise ThreadConflictError(msg) from error
 
     async def close(self, cells: Cells | None, *, well: bool = False) -> None:
         """Make everything durable. Raises what kept it from being so. ``well``: the run came to its end."""
@@ -188,8 +219,7 @@ class Journal:
         else:
             await self.flush()
         while self._acks:
-            ack = self._acks.popleft()
-            await ack.wait()
+            await self._settled(self._acks.popleft())
 
     async def _save_exit(self, cells: Cells) -> None:
         if self._unsaved is not None:
@@ -217,6 +247,7 @@ class Journal:
             metadata=metadata,
             changed=changed,
             lineage=cells.lineage,
+            expected_head=self.heads.get(self.ns),
         )
 
     async def _send(self, unit: Unit) -> None:
@@ -227,6 +258,8 @@ class Journal:
             ack = await self._door.send(request)
         if not ack.done or ack.error is not None:
             self._acks.append(ack)
+        if unit.checkpoint is not None:
+            self.heads[self.ns] = max(unit.checkpoint["id"], self.heads.get(self.ns, ""))
 
     def config(self, checkpoint_id: str) -> Any:
         """Return the config that addresses one of this thread's checkpoints."""

@@ -29,6 +29,8 @@ class Opening:
         self.run = run
         self.given = run.call.input
         self.saved: CheckpointTuple | None = None
+        self.head = ""
+        """The newest checkpoint of the thread when the run began."""
         self.sent_back = False
         """Whether a subgraph was sent back to an earlier point, maybe of an earlier execution."""
 
@@ -63,7 +65,13 @@ class Opening:
             run.step = -1
             return
         wanted = run.config.checkpoint_id
-        self.saved = await self._sent_back_to() or await run.journal.load(wanted)
+        elsewhere = await self._sent_back_to()
+        self.saved = elsewhere or await run.journal.load(wanted)
+        if elsewhere is None and wanted is None:
+            self.head = "" if self.saved is None else self.saved.checkpoint["id"]
+        else:
+            self.head = await run.journal.head()
+        run.journal.heads[run.ns] = self.head
         if self.saved is None:
             if wanted is not None:
                 raise missing_checkpoint(wanted, run.journal.thread_id, run.ns)
@@ -106,13 +114,10 @@ class Opening:
         assert self.saved is not None  # noqa: S101 - asked only of a thread that has one
         return mine is not None and self.saved.metadata.get("run_id") == mine
 
-    async def _superseded(self) -> bool:
+    def _superseded(self) -> bool:
         """Tell whether the thread has moved on from the addressed checkpoint."""
         run = self.run
-        if run.journal is None or run.config.checkpoint_id is None:
-            return False
-        head = await run.journal.load(None)
-        return head is not None and head.checkpoint["id"] != run.checkpoint_id
+        return run.config.checkpoint_id is not None and self.head not in ("", run.checkpoint_id)
 
     # ---- the ways to begin -------------------------------------------------------------------------------------
 
@@ -182,7 +187,7 @@ class Opening:
                 run.answering = bool(answered)
                 if not answered and not is_id_map(given.resume):
                     run.loose_answers.append(given.resume)
-        superseded = addressed and await self._superseded()
+        superseded = addressed and self._superseded()
         if tasks and (self.sent_back or (addressed and (superseded or (replaying and not self._is_fresh_fork())))):
             if run.call.travel is None:
                 run.call.travel = Travel(run.checkpoint_id)

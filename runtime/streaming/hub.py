@@ -165,10 +165,13 @@ class Hub:
             await self._emit(run, "updates", payload)
         await self._ended(run, task, result=writes_view(run.cells, task.writes or ()) or {})
 
-    async def call_finished(self, run: Any, task: Task, value: Any) -> None:
+    async def call_finished(self, run: Any, task: Task, value: Any, *, cached: bool = False) -> None:
         """Report the result of a @task call."""
         if "updates" in self.modes:
-            await self._emit(run, "updates", {task.name: value})
+            payload: dict[str, Any] = {task.name: value}
+            if cached:
+                payload["__metadata__"] = {"cached": True}
+            await self._emit(run, "updates", payload)
         await self._ended(run, task, result=value)
 
     async def task_failed(self, run: Any, task: Task, error: BaseException) -> None:
