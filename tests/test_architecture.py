@@ -37,9 +37,9 @@ NAMES_AN_EVENT_LOOP: Final = {
     "runtime/run/hosting.py": "a detached stream's run is a task of the event loop itself",
 }
 
-PURE_ROOMS: Final = ("runtime/channels", "runtime/engine", "runtime/schema", "runtime/types")
+PURE_ROOMS: Final = ("runtime/channels", "runtime/drawing", "runtime/engine", "runtime/schema", "runtime/types")
 
-OPTIONAL: Final = {"cryptography", "langchain_core", "numpy", "pydantic", "pydantic_core"}
+OPTIONAL: Final = {"cryptography", "graphlay", "langchain_core", "numpy", "pydantic", "pydantic_core", "resvg_py"}
 
 RUNTIME_MAY_SEE: Final = (
     "persistence.contracts",
