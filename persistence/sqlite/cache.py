@@ -15,6 +15,7 @@ import anyio
 from persistence.blocking import BlockingCache
 from persistence.contracts.cache import BaseCache
 from persistence.errors import BackendOpenError, PersistenceClosedError, PersistenceError
+from persistence.outlasting import outlast
 from persistence.serde.caching import CachedValues
 from persistence.sqlite import cached
 from persistence.sqlite.connection import Connection
@@ -22,7 +23,6 @@ from persistence.sqlite.faults import described, read_fault, write_fault
 from persistence.sqlite.opening import require_sqlite
 from persistence.writer.bridge import BRIDGE, on_trio
 from persistence.writer.home import Home
-from persistence.outlasting import outlast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence

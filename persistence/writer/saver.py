@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Self
 import anyio
 
 from persistence.errors import PersistenceClosedError, PersistenceError
+from persistence.outlasting import outlast
 from persistence.writer.actor import PersistenceActor
 from persistence.writer.contract import RowSaver
 from persistence.writer.home import Home
 from persistence.writer.limits import DEFAULT_LIMITS, Limits
-from persistence.outlasting import outlast
 
 if TYPE_CHECKING:
     from types import TracebackType
