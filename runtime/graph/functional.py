@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, update_wrapper
 from types import SimpleNamespace
-from typing import Any, Generic, TypeVar, get_type_hints
+from typing import Any, Generic, TypeVar, get_type_hints, overload
 
 from runtime.actors.calling import Call
 from runtime.channels import LastValue
@@ -77,6 +77,16 @@ def _spread(function: Callable[..., Any], *, is_async: bool) -> Callable[..., An
     return spread
 
 
+@overload
+def task(func: Callable[..., R]) -> TaskFunction[R]: ...
+@overload
+def task(
+    *,
+    name: str | None = None,
+    retry_policy: Policies = None,
+    cache_policy: CachePolicy | None = None,
+    timeout: Any = None,
+) -> Callable[[Callable[..., R]], TaskFunction[R]]: ...
 def task(
     func: Callable[..., Any] | None = None,
     *,

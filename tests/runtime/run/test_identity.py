@@ -26,7 +26,8 @@ class State(TypedDict, total=False):
 
 def identity(function: Any, *, policy: CachePolicy | None = None) -> str:
     builder = StateGraph(State).add_node("n", function, cache_policy=policy)
-    return node_identity(builder.add_edge(START, "n").compile().program.plan, "n")
+    plan = builder.add_edge(START, "n").compile().program.plan
+    return node_identity(plan, plan.nodes["n"])
 
 
 def made(source: str, **names: Any) -> Any:
@@ -247,7 +248,8 @@ def graph(*, end: str = "x", router: Any = None, ends: Any = None, schema: Any =
         builder.add_edge("n", end)
     else:
         builder.add_conditional_edges("n", router, ends)
-    return node_identity(builder.compile().program.plan, "n")
+    plan = builder.compile().program.plan
+    return node_identity(plan, plan.nodes["n"])
 
 
 def test_edges_routers_and_the_states_keys_count() -> None:
@@ -287,7 +289,7 @@ def test_it_is_the_same_in_every_process() -> None:
         "    def __init__(self): self.names = frozenset('abcdef'); self.other = object()\n"
         "    def __call__(self, state): return state in {'a', 'b', 'c', Color.RED}\n"
         "plan = StateGraph(dict).add_node('n', Box()).add_edge(START, 'n').compile().program.plan\n"
-        "print(node_identity(plan, 'n'))\n"
+        "print(node_identity(plan, plan.nodes['n']))\n"
     )
     found = {
         subprocess.run(
