@@ -12,7 +12,7 @@ import anyio
 from anyio import to_thread
 from anyio.lowlevel import RunVar
 
-from runtime.errors import GraphDefinitionError
+from runtime.errors import GraphDefinitionError, NodeCancelledError
 
 if TYPE_CHECKING:
     from runtime.context.scope import Scope
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 THREADS: Final = 40
 """Worker threads for sync nodes, per event loop and depth of nesting; more calls wait their turn.
 
-anyio's own default, which most hosts know. Each depth has its own, because a sync node that waits for a nested run
-holds its thread meanwhile: with one pool for all, forty of them would wait for each other for ever.
+anyio's own default, which most hosts know. Each depth has its own, because a sync node that waits for a nested run or
+for a @task call holds its thread meanwhile: with one pool for all, forty of them would wait for each other for ever.
 """
 
 _LIMITERS: RunVar[dict[int, anyio.CapacityLimiter]] = RunVar("actorgraph_thread_limiters")
@@ -42,7 +42,8 @@ class Call:
 
     __slots__ = ("function", "is_async", "name", "wants")
 
-    def __init__(self, function: Any, name: str) -> None:
+    def __init__(self, function: Any, name: str, *, takes_input: bool = True) -> None:
+        """Look at a function; unless it ``takes_input``, its first parameter may be an injected one."""
         self.name = name
         self.function: Callable[..., Any] = function
         if not callable(function):
@@ -54,7 +55,7 @@ class Call:
                 msg = f"{name!r}: expected a function, callable or runnable, got {type(function).__name__}."
                 raise GraphDefinitionError(msg)
         self.is_async = _is_async(self.function)
-        self.wants = _wanted(self.function)
+        self.wants = _wanted(self.function, 1 if takes_input else 0)
 
     def arguments(self, scope: Scope) -> dict[str, Any]:
         """Return the injected parameters."""
@@ -76,7 +77,12 @@ class Call:
         if self.is_async:
             return await Contained(context.run(function, value), context, scope)
         scope.waits()
-        result = await to_thread.run_sync(partial(context.run, function, value), limiter=_limiter(scope.run.depth))
+        try:
+            result = await to_thread.run_sync(partial(context.run, function, value), limiter=_limiter(scope.depth))
+        except (NodeCancelledError, anyio.get_cancelled_exc_class()):
+            # If the thread waited for a call when the node was cancelled, this is how that ended, and no failure.
+            await anyio.lowlevel.checkpoint_if_cancelled()
+            raise
         if inspect.isawaitable(result):
             return await Contained(result, context, scope)
         return result
@@ -141,7 +147,8 @@ def _is_async(function: Any) -> bool:
     )
 
 
-def _wanted(function: Any) -> tuple[str, ...]:
+def _wanted(function: Any, taken: int) -> tuple[str, ...]:
+    """Return the parameters to inject; ``taken``: how many the caller gives by position."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
@@ -151,7 +158,7 @@ def _wanted(function: Any) -> tuple[str, ...]:
         names = _INJECTED.get(parameter.name)
         if names is None or parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             continue
-        if position == 0 and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+        if position < taken and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
             continue
         if isinstance(function, partial) and parameter.name in function.keywords:
             continue

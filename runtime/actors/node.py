@@ -51,8 +51,8 @@ class Stage(RunView, Protocol):
         """Make a failure durable before its handler starts: after a crash the handler runs, not the node."""
         ...
 
-    def cancel_calls(self, task: Task) -> None:
-        """Cancel the @task calls that a task has made."""
+    async def end_calls(self, task: Task) -> None:
+        """Cancel the @task calls that a task has made and return once they have ended."""
         ...
 
     async def settle_calls(self, task: Task, outcome: Outcome) -> Outcome:
@@ -94,14 +94,18 @@ class NodeActor:
                 outcome: Outcome = await self._handled(task, handler, StoredNodeError(str(task.error)))
             else:
                 outcome = await self._outcome(task, scope)
+                if scope.task_calls:
+                    outcome = await self.stage.settle_calls(task, outcome)
                 if handler is not None and isinstance(outcome, Failed) and isinstance(outcome.error, Exception):
                     await self.stage.caught(task, outcome)
                     outcome = await self._handled(task, handler, outcome.error)
         except BaseException:
             if scope.task_calls:
-                self.stage.cancel_calls(task)
+                await self.stage.end_calls(task)
             raise
-        return await self.stage.settle_calls(task, outcome) if scope.task_calls else outcome
+        finally:
+            scope.ended = True
+        return outcome
 
     async def _handled(self, task: Task, handler: NodePlan, reason: Exception) -> Outcome:
         """Run the node's error handler in its place."""
@@ -130,6 +134,8 @@ class NodeActor:
                 if pause_for is None:
                     return Failed(error, scope.attempt)
                 scope.waits()
+                if scope.task_calls:
+                    await self.stage.end_calls(task)
                 await anyio.sleep(pause_for)
                 scope.attempt += 1
                 scope.restart()

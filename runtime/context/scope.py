@@ -64,6 +64,7 @@ class Scope:
         "beat",
         "calls",
         "children",
+        "ended",
         "first_attempt",
         "on_wait",
         "run",
@@ -84,6 +85,8 @@ class Scope:
         """How many questions this attempt has put."""
         self.asked: list[Interrupt] = []
         """Those without an answer."""
+        self.ended = False
+        """Whether the node is done; what it left behind cannot make calls any more."""
         self.beat: Any = None
         """Restarts the idle timeout, where there is one."""
         self.on_wait: Callable[[], None] | None = None
@@ -123,10 +126,24 @@ class Scope:
                 raise
         asked_as = interrupt_id(self.task.ns, index)
         if asked_as in self.task.below:
-            return accepted(response_schema, self.task.below[asked_as])
+            try:
+                return accepted(response_schema, self.task.below[asked_as])
+            except Exception:
+                del self.task.below[asked_as]
+                raise
         question = Interrupt(value=value, id=asked_as, response_schema=described(response_schema))
         self.asked.append(question)
         raise GraphInterrupt((question,))
+
+    @property
+    def pausing(self) -> bool:
+        """Whether this attempt has asked something that has no answer."""
+        return bool(self.asked)
+
+    @property
+    def depth(self) -> int:
+        """How deep the node is in runs and calls around it; it may wait for what is deeper, never the other way."""
+        return self.run.depth + self.task.depth
 
     @property
     def config(self) -> RunnableConfig:
@@ -204,7 +221,7 @@ class Scope:
 def enclosing_depth() -> int:
     """Return how many runs the caller is nested in."""
     scope = SCOPE.get(None)
-    return 0 if scope is None else scope.run.depth
+    return 0 if scope is None else scope.depth
 
 
 def current_scope(caller: str) -> Scope:

@@ -97,6 +97,11 @@ class Task:
         return own if not self.moment.ns else f"{self.moment.ns}{NS_SEP}{own}"
 
     @property
+    def depth(self) -> int:
+        """How many calls deep it is: a node's task is none."""
+        return 0
+
+    @property
     def path(self) -> tuple[Any, ...]:
         """Place in the superstep: decides the order in which writes are folded."""
         return (PULL, self.name) if self.send is None else (PUSH, self.send_index, False)

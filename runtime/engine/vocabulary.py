@@ -10,7 +10,7 @@ from runtime.types.policy import TimeoutPolicy
 STORED = (Command, Interrupt, Overwrite, Send, TimeoutPolicy)
 
 
-def register() -> None:
-    """Register them with every serialiser of the process; safe to call again."""
-    register_types(*STORED)
+def register(*more: type) -> None:
+    """Register them, and ``more``, with every serialiser of the process; safe to call again."""
+    register_types(*STORED, *more)
 

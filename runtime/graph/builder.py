@@ -325,7 +325,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         before, after = _breakpoints(interrupt_before), _breakpoints(interrupt_after)
         self.validate([*(before or ()), *(after or ())])
         plan = plan_of(self, name or "LangGraph", dict(node_aliases or {}))
-        _check_saver(checkpointer)
+        check_saver(checkpointer)
         program = Program(
             plan=plan,
             saver=checkpointer,
@@ -408,7 +408,8 @@ def _command_targets(returned: Any) -> tuple[str, ...]:
     return ()
 
 
-def _check_saver(saver: Any) -> None:
+def check_saver(saver: Any) -> None:
+    """Raise TypeError for something that is no saver."""
     if saver is None or isinstance(saver, bool) or hasattr(saver, "aget_tuple"):
         return
     msg = f"checkpointer must be a saver (see persistence.memory, persistence.sqlite), got {type(saver).__name__}."

@@ -3,82 +3,114 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, update_wrapper
+from inspect import Parameter
+from math import inf
 from types import SimpleNamespace
-from typing import Any, Generic, TypeVar, get_type_hints, overload
+from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from runtime.actors.calling import Call
 from runtime.channels import LastValue
 from runtime.context.scope import current_scope
 from runtime.engine.plan import NodePlan, Plan
-from runtime.errors import UnsupportedFunctionError
-from runtime.graph.builder import policies
+from runtime.engine.vocabulary import register
+from runtime.errors import GraphDefinitionError, UnsupportedFunctionError
+from runtime.graph.builder import check_saver, policies
 from runtime.graph.compiled import CompiledStateGraph
 from runtime.graph.subgraphs import programs_in
 from runtime.run.caching import caching_for
-from runtime.run.calls import TaskFuture
+from runtime.run.futures import TaskFuture
 from runtime.run.program import Program
+from runtime.schema.coerce import view
+from runtime.schema.hints import annotations_of
 from runtime.schema.introspect import introspect
-from runtime.types.constants import END, PREVIOUS, RETURN, START
+from runtime.schema.reachable import types_in
+from runtime.types.constants import END, NS_END, NS_SEP, PREVIOUS, RETURN, START
 from runtime.types.policy import CachePolicy, RetryPolicy, TimeoutPolicy
 
+P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S")
+T = TypeVar("T")
 
 Policies = RetryPolicy | Sequence[RetryPolicy] | None
 
+_BY_POSITION: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.VAR_POSITIONAL)
 
-class TaskFunction(Generic[R]):
+
+class TaskFunction(Generic[P, T]):
     """A function whose calls inside a workflow are tasks: run beside each other, recorded, not run again on resume."""
 
     def __init__(
         self, function: Callable[..., Any], name: str | None, retry: Policies, cache: Any, timeout: Any
     ) -> None:
+        _refuse_generators(function, "tasks")
         self.function = function
-        self.name = name or str(getattr(function, "__name__", type(function).__name__))
-        call = Call(function, self.name)
-        policy = TimeoutPolicy.coerce(timeout)
-        if policy is not None and not call.is_async:
-            msg = f"Task {self.name!r} is a sync function: it cannot be cancelled, so it cannot have a timeout."
-            raise ValueError(msg)
-        call.function = _spread(call.function, is_async=call.is_async)
+        self.name = _named(function, name)
+        call = Call(function, self.name, takes_input=False)
         self._node = NodePlan(
             self.name,
             call,
             introspect(object),
             retry=policies(retry),
-            timeout=policy,
+            timeout=_timeout(timeout, call, "Task"),
             cache=cache,
-            mapper=lambda result: [(RETURN, result)],
+            mapper=lambda result: [(RETURN, view(result))],
         )
-        update_wrapper(self, function)
+        call.function = _spread(call.function, is_async=call.is_async)
+        register(*types_in(annotations_of(function).get("return")))
+        update_wrapper(self, function, updated=())
 
-    def __call__(self, *args: Any, **kwargs: Any) -> TaskFuture:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> TaskFuture[T]:
         """Start the task. Returns a future; raises RuntimeError outside of a workflow or node."""
         scope = current_scope(f"task {self.name!r}")
-        future: TaskFuture = scope.run.start_call(self._node, scope, (args, kwargs))
+        future: TaskFuture[T] = scope.run.start_call(self._node, scope, (args, kwargs))
         return future
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        """Return the task as a method: called with the instance first."""
+        start: Callable[..., Any] = self
+        return self if instance is None else partial(start, instance)
+
+    def __repr__(self) -> str:
+        return f"<task {self.name}>"
 
 
 def _spread(function: Callable[..., Any], *, is_async: bool) -> Callable[..., Any]:
-    """Return a function of one packed argument, as nodes are called."""
+    """Return a function of one packed argument, as nodes are called. What the caller gives is not injected."""
+    places = {
+        name: inf if parameter.kind is Parameter.KEYWORD_ONLY else place
+        for place, (name, parameter) in enumerate(_parameters(function).items())
+    }
+
+    def arguments(packed: Any, injected: dict[str, Any]) -> dict[str, Any]:
+        args, given = packed
+        return {**{name: value for name, value in injected.items() if places[name] >= len(args)}, **given}
+
     if is_async:
 
         async def spread_async(packed: Any, **injected: Any) -> Any:
-            return await function(*packed[0], **{**packed[1], **injected})
+            return await _finished(await function(*packed[0], **arguments(packed, injected)))
 
         return spread_async
 
     def spread(packed: Any, **injected: Any) -> Any:
-        return function(*packed[0], **{**packed[1], **injected})
+        return function(*packed[0], **arguments(packed, injected))
 
     return spread
 
 
+async def _finished(result: Any) -> Any:
+    """Return a result, awaiting it if it is a future: ``return gather(...)``, ``return task(...)``."""
+    return await result if inspect.isawaitable(result) else result
+
+
 @overload
-def task(func: Callable[..., R]) -> TaskFunction[R]: ...
+def task(func: Callable[P, Awaitable[T]], /) -> TaskFunction[P, T]: ...
+@overload
+def task(func: Callable[P, T], /) -> TaskFunction[P, T]: ...
 @overload
 def task(
     *,
@@ -86,7 +118,7 @@ def task(
     retry_policy: Policies = None,
     cache_policy: CachePolicy | None = None,
     timeout: Any = None,
-) -> Callable[[Callable[..., R]], TaskFunction[R]]: ...
+) -> _TaskMaker: ...
 def task(
     func: Callable[..., Any] | None = None,
     *,
@@ -97,11 +129,32 @@ def task(
 ) -> Any:
     """Make a function a task: ``@task`` or ``@task(name=..., retry_policy=...)``.
 
-    Its arguments and result are stored with the checkpoint, so they must be values that can be stored. A caller must
-    start its tasks in an order that does not depend on anything but its input and their results.
+    Its result is stored with the checkpoint, so it must be a value that can be stored; of its own types, those that the
+    return annotation mentions can be read back by another process. A caller must start its tasks in an order that does
+    not depend on anything but its input and their results.
+
+    Args:
+        func: a sync or async function; it may ask for ``config``, ``store``, ``writer``, ``previous`` and ``runtime``.
+        name: shown to observers; part of what a stored result is found by.
+        retry_policy: how failures are retried; of several, the first that matches.
+        cache_policy: how results are kept for equal arguments.
+        timeout: seconds, timedelta or TimeoutPolicy for one attempt; async functions only.
+
     """
-    made = partial(TaskFunction, name=name, retry=retry_policy, cache=cache_policy, timeout=timeout)
-    return made if func is None else made(func)
+
+    def make(function: Callable[..., Any]) -> TaskFunction[..., Any]:
+        return TaskFunction(function, name, retry_policy, cache_policy, timeout)
+
+    return make if func is None else make(func)
+
+
+class _TaskMaker(Protocol):
+    """What ``task(name=...)`` returns."""
+
+    @overload
+    def __call__(self, func: Callable[P, Awaitable[T]], /) -> TaskFunction[P, T]: ...
+    @overload
+    def __call__(self, func: Callable[P, T], /) -> TaskFunction[P, T]: ...
 
 
 class entrypoint:  # noqa: N801 - LangGraph's public name
@@ -136,26 +189,29 @@ class entrypoint:  # noqa: N801 - LangGraph's public name
         self._context_schema = context_schema
         self._cache_policy = cache_policy
         self._retry = policies(retry_policy)
-        self._timeout = TimeoutPolicy.coerce(timeout)
+        self._timeout = timeout
         self._name = name
 
     def __call__(self, func: Callable[..., Any]) -> CompiledStateGraph[Any, Any, Any, Any]:
         """Return the graph."""
-        if inspect.isgeneratorfunction(func) or inspect.isasyncgenfunction(func):
-            msg = "Generators cannot be entrypoints: write to the stream with a StreamWriter instead."
-            raise UnsupportedFunctionError(msg)
-        name = self._name or str(getattr(func, "__name__", type(func).__name__))
-        if not inspect.signature(func).parameters:
+        _refuse_generators(func, "entrypoints")
+        name = _named(func, self._name)
+        if not any(parameter.kind in _BY_POSITION for parameter in _parameters(func).values()):
             msg = f"Entrypoint {name!r} must take at least one parameter: its input."
-            raise ValueError(msg)
+            raise GraphDefinitionError(msg)
+        check_saver(self._checkpointer)
         bare = introspect(object)
+        call = Call(func, name)
+        timeout = _timeout(self._timeout, call, "Entrypoint")
+        if call.is_async:
+            call.function = _finishing(call.function)
         node = NodePlan(
             name,
-            Call(func, name),
+            call,
             bare,
             triggers=(START,),
             retry=self._retry,
-            timeout=self._timeout,
+            timeout=timeout,
             cache=self._cache_policy,
             subgraphs=programs_in(func),
             source=START,
@@ -181,7 +237,7 @@ class entrypoint:  # noqa: N801 - LangGraph's public name
             caching=caching_for(self._cache, plan),
             context_schema=self._context_schema,
         )
-        hints = tuple(_hints(func).values())
+        hints = tuple(annotations_of(func).values())
         described: Any = SimpleNamespace(state_schema=object, input_schema=object, output_schema=object, hints=hints)
         graph: Any = CompiledStateGraph(described, program)
         update_wrapper(graph, func, updated=())
@@ -189,14 +245,43 @@ class entrypoint:  # noqa: N801 - LangGraph's public name
         return compiled
 
 
+def _finishing(function: Callable[..., Any]) -> Callable[..., Any]:
+    async def finishing(given: Any, **injected: Any) -> Any:
+        return await _finished(await function(given, **injected))
+
+    return finishing
+
+
 def _results(result: Any) -> list[tuple[str, Any]]:
     if isinstance(result, entrypoint.final):
-        return [(END, result.value), (PREVIOUS, result.save)]
-    return [(END, result), (PREVIOUS, result)]
+        return [(END, view(result.value)), (PREVIOUS, view(result.save))]
+    return [(END, view(result)), (PREVIOUS, view(result))]
 
 
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+def _named(function: Any, given: str | None) -> str:
+    name = given or str(getattr(function, "__name__", type(function).__name__))
+    if NS_SEP in name or NS_END in name:
+        msg = f"The name {name!r} contains {NS_SEP!r} or {NS_END!r}, of which namespaces are made. Give another name=."
+        raise GraphDefinitionError(msg)
+    return name
+
+
+def _refuse_generators(function: Any, what: str) -> None:
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        msg = f"Generators cannot be {what}: write to the stream with a StreamWriter instead."
+        raise UnsupportedFunctionError(msg)
+
+
+def _timeout(given: Any, call: Call, what: str) -> TimeoutPolicy | None:
+    policy = TimeoutPolicy.coerce(given)
+    if policy is not None and not call.is_async:
+        msg = f"{what} {call.name!r} is a sync function: it cannot be cancelled, so it cannot have a timeout."
+        raise GraphDefinitionError(msg)
+    return policy
+
+
+def _parameters(function: Any) -> Mapping[str, Parameter]:
     try:
-        return get_type_hints(function)
-    except Exception:  # noqa: BLE001 - hints that do not resolve register nothing
-        return {}
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):  # some builtins have none
+        return {"input": Parameter("input", Parameter.POSITIONAL_ONLY)}

@@ -183,7 +183,7 @@ def _result(cells: Cells, task: Task) -> Any:
     for channel, value in writes:
         if channel == RETURN:
             return value
-    if cells.plan.bare:
+    if cells.plan.bare or cells.plan.single is not None:
         return writes_view(cells, writes)
     grouped: dict[str, list[Any]] = {}
     for channel, value in writes:

@@ -1,26 +1,29 @@
 """Calls of ``@task`` functions: work that a node starts inside its own superstep, with a result that is kept.
 
 A call is a task of its own. Its id comes from its caller's path and from its number among the caller's calls, so that
-after a pause or a crash the same call finds its stored result, in whatever order calls finished.
+after a pause, a failure or a crash the same call finds its stored result, in whatever order calls finished.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, NoReturn
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
-from anyio import from_thread
 from typing_extensions import override
 
-from persistence.portal import is_elsewhere
+from persistence.errors import SerializationError
+from persistence.outlasting import outlast
+from runtime.actors.cancelling import cancelled_class
 from runtime.actors.node import NodeActor
-from runtime.actors.outcomes import COMPLETED, Cancelled, Completed, Failed, Paused
-from runtime.channels import MISSING
-from runtime.engine.resuming import stored_answers, take, waiting
+from runtime.actors.outcomes import CANCELLED, COMPLETED, Completed, Failed, Paused
+from runtime.engine.resuming import own_answers, stored_answers, take, waiting
 from runtime.engine.tasks import Task
 from runtime.errors import GraphInterrupt, NodeCancelledError
 from runtime.run.caching import asked
+from runtime.run.futures import TaskFuture
+from runtime.schema.coerce import view
 from runtime.types.constants import ERROR, INTERRUPT, NS_SEP, PUSH, RESUME, RETURN
 from runtime.types.ids import task_id
 
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     from runtime.engine.plan import NodePlan
     from runtime.run.conductor import Conductor
 
+LOG: Final = logging.getLogger("actorgraph")
+
 
 class CallTask(Task):
     """One call of a task function."""
@@ -38,7 +43,7 @@ class CallTask(Task):
 
     def __init__(self, node: NodePlan, caller: Task, index: int, arguments: Any) -> None:
         super().__init__(node, caller.moment)
-        self.triggers = ()
+        self.triggers = (PUSH,)
         self.caller = caller
         self.index = index
         self.given = arguments
@@ -46,15 +51,21 @@ class CallTask(Task):
 
     @property
     @override
+    def depth(self) -> int:
+        """How many calls deep it is."""
+        return self.caller.depth + 1
+
+    @property
+    @override
     def path(self) -> tuple[Any, ...]:
         """Place below the caller."""
-        return (PUSH, self.caller.path, self.index)
+        return (PUSH, self.caller.path, self.index, True)
 
     @property
     @override
     def path_text(self) -> str:
         """Text form of the path, as stored."""
-        return f"~{PUSH}, {self.caller.path_text}, {self.index:010d}"
+        return f"~{PUSH}, {self.caller.path_text}, {self.index:010d}, {True:010d}"
 
     @property
     @override
@@ -66,71 +77,10 @@ class CallTask(Task):
             self._id = task_id(at.checkpoint_id, ns, at.step, self.name, PUSH, self.caller.path_text, str(self.index))
         return self._id
 
-
-class TaskFuture:
-    """The result of a call, to be awaited; in a sync node ``result()`` waits for it."""
-
-    __slots__ = ("_done", "_error", "_run", "_value", "scope", "task")
-
-    def __init__(self, task: CallTask, run: Conductor) -> None:
-        self.task = task
-        self._run = run
-        self._done = anyio.Event()
-        self._value: Any = MISSING
-        self._error: BaseException | None = None
-        self.scope = anyio.CancelScope()
-
-    def settle(self, value: Any) -> None:
-        """Give it its result."""
-        self._value = value
-        self._done.set()
-
-    def fail(self, error: BaseException) -> None:
-        """Give it its failure."""
-        self._error = error
-        self._done.set()
-
-    def done(self) -> bool:
-        """Tell whether the call has ended."""
-        return self._done.is_set()
-
-    async def ended(self) -> None:
-        """Return once the call has ended, however it did."""
-        await self._done.wait()
-
     @property
-    def questions(self) -> tuple[Any, ...]:
-        """What the call waits for."""
-        return self._error.interrupts if isinstance(self._error, GraphInterrupt) else ()
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        yield from self._done.wait().__await__()
-        return self._outcome()
-
-    def result(self, timeout: float | None = None) -> Any:
-        """Return the result, waiting for it in a sync node's thread. Raises TimeoutError after ``timeout`` seconds."""
-        if is_elsewhere(self._run.home_thread):
-            from_thread.run(self._wait, timeout, token=self._run.home_token)
-        elif not self.done():
-            msg = f"The call of task {self.task.name!r} has not ended; in async code await it instead of result()."
-            raise RuntimeError(msg)
-        return self._outcome()
-
-    async def _wait(self, timeout: float | None) -> None:  # noqa: ASYNC109 - the caller's thread cannot cancel
-        with anyio.fail_after(timeout):
-            await self._done.wait()
-
-    def _outcome(self) -> Any:
-        if self._error is not None:
-            self._raise(self._error)
-        return self._value
-
-    @staticmethod
-    def _raise(error: BaseException) -> NoReturn:
-        raise error
-
-    def __repr__(self) -> str:
-        return f"<TaskFuture {self.task.name} {'done' if self.done() else 'running'}>"
+    def returned(self) -> Any:
+        """What the function returned."""
+        return _result(self.writes)
 
 
 class Calls:
@@ -138,110 +88,207 @@ class Calls:
 
     def __init__(self, run: Conductor) -> None:
         self._run = run
-        self._open: dict[Task, list[TaskFuture]] = {}
+        self._open: dict[Task, list[TaskFuture[Any]]] = {}
         """By caller, the calls of its current attempt."""
         limit = run.config.max_concurrency
         self._slots = None if limit is None else anyio.Semaphore(limit)
         """Gates the calls that a node makes itself; what they call in turn is let through: waiting would never end."""
 
-    def start(self, node: NodePlan, scope: Scope, arguments: Any) -> TaskFuture:
+    # ---- starting ----------------------------------------------------------------------------------------------
+
+    def start(self, node: NodePlan, scope: Scope, arguments: Any) -> TaskFuture[Any]:
         """Start a call, or return the stored result of the same one."""
+        if scope.ended:
+            msg = (
+                f"Task {node.name!r} was called by something that {scope.task.name!r} had started and left behind: "
+                "that has ended, so the result would never be found again. Await what you start."
+            )
+            raise RuntimeError(msg)
         index = scope.task_calls
         scope.task_calls += 1
         task = CallTask(node, scope.task, index, arguments)
-        future = TaskFuture(task, self._run)
-        kept = self._run.kept.get(task.id)
-        if kept is not None:
-            for channel, value in kept:
-                if channel == RETURN:
-                    future.settle(value)
-                    return future
-            answered = task.below
-            take(task, kept)
-            task.below = {**answered, **task.below}
-        assert self._run.supervisor is not None  # noqa: S101 - a node is running
-        self._open.setdefault(scope.task, []).append(future)
-        if self._run.answering and (asked := waiting(task)):
-            future.fail(GraphInterrupt(asked))  # its question is not among those answered: it is left alone
+        future: TaskFuture[Any] = TaskFuture(task, scope, self._run, self._abandoned)
+        kept = self._run.kept.get(task.id, ())
+        if any(channel == RETURN for channel, _ in kept):
+            future.settle(view(_result(kept)))
             return future
-        self._run.supervisor.nursery.start_soon(self._work, future, name=f"actorgraph call of {task.name}")
+        given = task.below
+        if kept:
+            take(task, kept)
+            task.below = {**given, **task.below}
+        self._open.setdefault(scope.task, []).append(future)
+        left = waiting(task) if self._run.answering else ()
+        if left and not any(question.id in given for question in task.interrupts):
+            future.fail(GraphInterrupt(left))  # others were answered: it is left alone
+            return future
+        supervisor = self._run.supervisor
+        assert supervisor is not None  # noqa: S101 - a node is running
+        supervisor.nursery.start_soon(self._work, future, name=f"actorgraph call of {task.name}")
+        if scope.beat is not None:
+            scope.beat(observable=True)
         return future
 
-    async def _work(self, future: TaskFuture) -> None:
+    def _abandoned(self, future: TaskFuture[Any]) -> None:
+        """Cancel a call that nobody waits for any more.
+
+        Unless its caller is going to pause: then its siblings go on, so that all questions are asked at once.
+        """
+        pausing = future.caller.pausing or any(each.questions for each in self._open.get(future.task.caller, ()))
+        if not pausing:
+            future.work.cancel()
+
+    # ---- at work -----------------------------------------------------------------------------------------------
+
+    async def _work(self, future: TaskFuture[Any]) -> None:
         task = future.task
-        outcome: Outcome = Cancelled()
+        outcome: Outcome = CANCELLED
         try:
-            with future.scope:
-                if self._slots is None or isinstance(task.caller, CallTask):
+            with future.work:
+                if self._slots is None or task.depth > 1:
                     outcome = await self._perform(task)
                 else:
                     async with self._slots:
                         outcome = await self._perform(task)
-        except Exception as error:  # noqa: BLE001 - the caller is told
+        except cancelled_class():
+            raise
+        except BaseException as error:  # noqa: BLE001 - the caller is told
             outcome = Failed(error)
         finally:
             self._end(future, outcome)
 
     async def _perform(self, task: CallTask) -> Outcome:
+        await anyio.lowlevel.checkpoint_if_cancelled()
         run = self._run
-        caching, policy = run.program.caching, task.node.cache
-        key = None if caching is None or policy is None or asked(task) else caching.call_key(task, policy)
-        outcome: Outcome = COMPLETED
-        if key is not None and caching is not None:
-            task.writes = caching.writes((await caching.find([key])).get(key))
-        cached = task.finished
-        if not cached:
-            outcome = await NodeActor(task.node, run).handle(task)
-            if key is not None and caching is not None and task.finished and not asked(task):
-                await caching.keep({key: task})
-        writes: list[tuple[str, Any]] = []
-        if isinstance(outcome, Completed):
-            writes = [(RETURN, _returned(task))]
-        elif isinstance(outcome, Failed):
-            writes = [(ERROR, repr(outcome.error))]
-        elif isinstance(outcome, Paused):
-            writes = [(INTERRUPT, list(outcome.interrupts)), (RESUME, stored_answers(task))]
-        if run.journal is not None and writes:
-            run.journal.hold(task.moment.checkpoint_id, task.id, task.path_text, writes)
-            await run.journal.flush()
-        if run.hub is not None and isinstance(outcome, Completed):
-            await run.hub.call_finished(run, task, _returned(task), cached=cached)
+        if run.hub is not None:
+            await run.hub.call_started(run, task)
+        answered = _has_answers(task)
+        if answered:
+            await self._record(task, [(RESUME, stored_answers(task))])
+        outcome, cached = await self._recalled_or_run(task)
+        try:
+            await self._record(task, _writes(task, outcome, answered=answered))
+        except SerializationError as error:
+            msg = f"What task {task.name!r} gave cannot be stored, so its call has failed: {error}"
+            outcome = Failed(SerializationError(msg))
+            await self._record(task, [(ERROR, repr(outcome.error))])
+        await self._report(task, outcome, cached=cached)
         return outcome
 
-    @staticmethod
-    def _end(future: TaskFuture, outcome: Outcome) -> None:
+    async def _recalled_or_run(self, task: CallTask) -> tuple[Outcome, bool]:
+        """Return the outcome, and whether the cache had it."""
+        caching, policy = self._run.program.caching, task.node.cache
+        key = None if caching is None or policy is None or asked(task) else caching.call_key(task, policy)
+        if key is None or caching is None:
+            return await NodeActor(task.node, self._run).handle(task), False
+        task.writes = caching.writes((await caching.find([key])).get(key))
+        if task.finished:
+            return COMPLETED, True
+        outcome = await NodeActor(task.node, self._run).handle(task)
+        if isinstance(outcome, Completed) and not asked(task):
+            await caching.keep({key: task})
+        return outcome, False
+
+    async def _record(self, task: CallTask, writes: list[tuple[str, Any]]) -> None:
+        """Send what a call wrote; in ``sync``, return once it is durable."""
+        journal = self._run.journal
+        if journal is not None and writes:
+            journal.hold(task.moment.checkpoint_id, task.id, task.path_text, writes)
+            await journal.flush()
+            await journal.durable()
+
+    async def _report(self, task: CallTask, outcome: Outcome, *, cached: bool) -> None:
+        run = self._run
         if isinstance(outcome, Completed):
-            future.settle(_returned(future.task))
+            run.kept[task.id] = [(RETURN, task.returned)]  # another attempt of the caller finds it
+        if run.hub is None:
+            return
+        if isinstance(outcome, Completed):
+            await run.hub.call_finished(run, task, task.returned, cached=cached)
         elif isinstance(outcome, Failed):
+            await run.hub.task_failed(run, task, outcome.error)
+        elif isinstance(outcome, Paused):
+            task.interrupts = outcome.interrupts
+            await run.hub.task_paused(run, task)
+
+    @staticmethod
+    def _end(future: TaskFuture[Any], outcome: Outcome) -> None:
+        task = future.task
+        if isinstance(outcome, Completed):
+            future.settle(view(task.returned))
+        elif isinstance(outcome, Failed):
+            outcome.error.add_note(f"During task with name {task.name!r} and id {task.id!r}")
             future.fail(outcome.error)
         elif isinstance(outcome, Paused):
             future.fail(GraphInterrupt(outcome.interrupts))
         else:
-            future.fail(NodeCancelledError(f"The call of task {future.task.name!r} was cancelled."))
+            future.fail(NodeCancelledError(f"The call of task {task.name!r} was cancelled."))
+        if future.caller.beat is not None:
+            future.caller.beat(observable=True)
 
-    def cancel(self, caller: Task) -> None:
-        """Cancel what a caller has started."""
+    # ---- ending, with the caller -------------------------------------------------------------------------------
+
+    async def end(self, caller: Task) -> None:
+        """Cancel what a caller has started and return once all of it has ended."""
         for future in self._open.get(caller, ()):
-            future.scope.cancel()
+            future.work.cancel()
+        try:
+            await outlast(partial(self._ended, caller))
+        finally:
+            self._open.pop(caller, None)
+
+    async def _ended(self, caller: Task) -> None:
+        for future in self._open.get(caller, ()):  # grows, should what the caller left behind make more calls
+            await future.ended()
 
     async def settled(self, caller: Task, outcome: Outcome) -> Outcome:
         """Return a caller's outcome once its calls have ended: paused if one of them waits for an answer."""
-        futures = self._open.pop(caller, [])
         if isinstance(outcome, Failed):
-            for future in futures:
-                future.scope.cancel()
-        for future in futures:
-            await future.ended()
-        if isinstance(outcome, Failed):
+            await self.end(caller)
             return outcome
+        await self._ended(caller)
+        futures = self._open.pop(caller, [])
         questions = {question.id: question for future in futures for question in future.questions}
         if isinstance(outcome, Paused):
             questions |= {question.id: question for question in outcome.interrupts}
-        return Paused(tuple(questions.values())) if questions else outcome
+        if questions:
+            caller.writes = None
+            return Paused(tuple(questions.values()))
+        return _unheard(caller, futures) or outcome
 
 
-def _returned(task: CallTask) -> Any:
-    for channel, value in task.writes or ():
-        if channel == RETURN:
-            return value
+def _unheard(caller: Task, futures: list[TaskFuture[Any]]) -> Failed | None:
+    """See to failures that the caller never asked about: log them; one that is to end the program ends the caller."""
+    for future in futures:
+        failure = future.failure
+        if failure is None or future.heard:
+            continue
+        if not isinstance(failure, Exception):
+            caller.writes = None
+            return Failed(failure)
+        LOG.warning(
+            "A call of task %r failed, and %r, which had made it, never awaited it: %r",
+            future.task.name,
+            caller.name,
+            failure,
+        )
     return None
+
+
+def _writes(task: CallTask, outcome: Outcome, *, answered: bool) -> list[tuple[str, Any]]:
+    """Return what is recorded of a call that has ended; ``answered``: whether answers of it are recorded already."""
+    if isinstance(outcome, Completed):
+        return [(RETURN, task.returned)]
+    answers = [(RESUME, stored_answers(task))] if answered or _has_answers(task) else []
+    if isinstance(outcome, Failed):
+        return [(ERROR, repr(outcome.error)), *answers]
+    if isinstance(outcome, Paused):
+        return [(INTERRUPT, list(outcome.interrupts)), *answers]
+    return []
+
+
+def _has_answers(task: CallTask) -> bool:
+    return bool(task.answers or own_answers(task))
+
+
+def _result(writes: Any) -> Any:
+    return next((value for channel, value in writes or () if channel == RETURN), None)

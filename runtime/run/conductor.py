@@ -25,7 +25,7 @@ from runtime.engine.scheduling import due
 from runtime.engine.tasks import Moment
 from runtime.errors import ErrorCode, GraphDrained, GraphRecursionError, ParentCommand, create_error_message
 from runtime.run.caching import Reuse
-from runtime.run.calls import Calls, TaskFuture
+from runtime.run.calls import Calls
 from runtime.run.claiming import claimed
 from runtime.run.journal import Journal
 from runtime.run.nesting import placed, rooted, run_nested
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from runtime.context.scope import Scope
     from runtime.engine.plan import NodePlan
     from runtime.engine.tasks import Task
+    from runtime.run.futures import TaskFuture
     from runtime.run.program import Call, Program
     from runtime.streaming.hub import Hub
 
@@ -379,6 +380,7 @@ class Conductor:
         """Fold what the tasks wrote, and record the checkpoint that results."""
         before = self.checkpoint_id
         apply(self.cells, tasks)
+        self.kept = {}
         await self.record("loop", before)
         if self.hub is not None:
             await self.hub.values(self)
@@ -414,7 +416,7 @@ class Conductor:
         value = self.cells.peek(PREVIOUS)
         return None if value is MISSING else value
 
-    def start_call(self, node: NodePlan, scope: Scope, arguments: Any) -> TaskFuture:
+    def start_call(self, node: NodePlan, scope: Scope, arguments: Any) -> TaskFuture[Any]:
         """Start a call of a @task function."""
         if is_elsewhere(self.home_thread):
             return from_thread.run_sync(self.start_call, node, scope, arguments, token=self.home_token)
@@ -422,10 +424,10 @@ class Conductor:
             self.calls = Calls(self)
         return self.calls.start(node, scope, arguments)
 
-    def cancel_calls(self, task: Task) -> None:
-        """Cancel the @task calls that a task has made."""
+    async def end_calls(self, task: Task) -> None:
+        """Cancel the @task calls that a task has made and return once they have ended."""
         if self.calls is not None:
-            self.calls.cancel(task)
+            await self.calls.end(task)
 
     async def settle_calls(self, task: Task, outcome: Outcome) -> Outcome:
         """Return a task's outcome once the @task calls that it made have ended."""

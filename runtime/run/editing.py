@@ -67,7 +67,7 @@ class Editor:
     async def caught(self, task: Task, failure: Any) -> None:
         """There are none: no node runs."""
 
-    def cancel_calls(self, task: Task) -> None:
+    async def end_calls(self, task: Task) -> None:
         """There are none."""
 
     async def settle_calls(self, task: Task, outcome: Any) -> Any:  # noqa: ARG002 - what every run is told

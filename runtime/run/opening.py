@@ -253,6 +253,13 @@ class Opening:
         if command.resume is not None and run.journal is None:
             msg = "Cannot use Command(resume=...) without checkpointer: nothing was saved that could be resumed."
             raise RuntimeError(msg)
+        updates = command.update is not None and self.saved is not None  # on a new thread it is the input
+        if run.plan.single is not None and (updates or command.goto):
+            msg = (
+                f"Workflow {run.plan.name!r} is one function: there is no node to go to and no key to update. Call it "
+                "with its input, or edit what its thread remembers with update_state."
+            )
+            raise InvalidUpdateError(msg)
         if command.resume is None and command.update is None and not command.goto:
             msg = "Received empty Command input: give it update, goto or resume."
             raise EmptyInputError(msg)

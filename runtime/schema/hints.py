@@ -128,6 +128,26 @@ def first_parameter_schema(function: Callable[..., Any]) -> Any | None:
     return hint if try_fields_of(hint) else None
 
 
+def annotations_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return a function's annotations by parameter, its result's as ``return``.
+
+    Those that cannot be resolved are left out. Looks through partials, bound methods and callable objects, as
+    ``first_parameter_schema`` does.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return {}
+    written = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+    written["return"] = signature.return_annotation
+    namespace = _written_in(function)
+    return {
+        name: hint
+        for name, annotation in written.items()
+        if annotation is not inspect.Parameter.empty and (hint := _resolved(annotation, namespace)) is not None
+    }
+
+
 def is_schema(schema: Any) -> bool:
     """Tell whether something is a type at all: a class or a typing construct."""
     return (

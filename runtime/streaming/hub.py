@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import anyio
 
-from runtime.engine.projecting import updates_of_task, values_of, values_with, writes_view
+from runtime.engine.projecting import node_input, updates_of_task, values_of, values_with, writes_view
 from runtime.errors import StreamOverflowError, UnknownStreamModeError
-from runtime.types.constants import INTERRUPT, START
+from runtime.types.constants import INTERRUPT, PUSH, RETURN, START
 from runtime.types.streams import STREAM_MODES
 
 if TYPE_CHECKING:
@@ -143,16 +143,25 @@ class Hub:
         for task in tasks:
             if task.name == START or task.finished:
                 continue
-            payload = {
-                "id": task.id,
-                "name": task.name,
-                "input": task.send.arg if task.send is not None else values_of(run.cells, task.node.schema.channels),
-                "triggers": task.triggers or ("__pregel_push",),
-            }
-            if task.node.metadata:
-                payload["metadata"] = dict(task.node.metadata)
-            await self._emit(run, "tasks", payload)
-            await self._debug(run, "task", run.step, payload)
+            if task.send is not None:
+                given = task.send.arg
+            elif task.node.source is not None:
+                given = node_input(run.cells, task)
+            else:
+                given = values_of(run.cells, task.node.schema.channels)
+            await self._started(run, task, given)
+
+    async def call_started(self, run: Any, task: Task) -> None:
+        """Report a @task call about to run, with its arguments."""
+        if self.modes & {"tasks", "debug"}:
+            await self._started(run, task, task.given)
+
+    async def _started(self, run: Any, task: Task, given: Any) -> None:
+        payload = {"id": task.id, "name": task.name, "input": given, "triggers": task.triggers or (PUSH,)}
+        if task.node.metadata:
+            payload["metadata"] = dict(task.node.metadata)
+        await self._emit(run, "tasks", payload)
+        await self._debug(run, "task", run.step, payload)
 
     async def task_finished(self, run: Any, task: Task, *, cached: bool = False) -> None:
         """Report what a task wrote."""
@@ -163,7 +172,9 @@ class Hub:
             if cached:
                 payload["__metadata__"] = {"cached": True}
             await self._emit(run, "updates", payload)
-        await self._ended(run, task, result=writes_view(run.cells, task.writes or ()) or {})
+        shown = writes_view(run.cells, task.writes or ())
+        single = run.plan.single
+        await self._ended(run, task, result=(shown or {}) if single is None else {single: shown})
 
     async def call_finished(self, run: Any, task: Task, value: Any, *, cached: bool = False) -> None:
         """Report the result of a @task call."""
@@ -172,7 +183,7 @@ class Hub:
             if cached:
                 payload["__metadata__"] = {"cached": True}
             await self._emit(run, "updates", payload)
-        await self._ended(run, task, result=value)
+        await self._ended(run, task, result={RETURN: value})
 
     async def task_failed(self, run: Any, task: Task, error: BaseException) -> None:
         """Report a failure; ``updates`` shows none."""
@@ -218,9 +229,11 @@ class Hub:
         """Report that the run stops for answers, or at a breakpoint (no questions)."""
         await self._emit(run, "updates", {INTERRUPT: tuple(questions)})
         if questions and "values" in self.modes:
-            values = values_with(run.cells, run.call.output_keys or run.plan.state, run.finished)
+            shown: Any = None
+            if run.plan.single is None:  # what a workflow function returned last time is no part of this answer
+                shown = values_with(run.cells, run.call.output_keys or run.plan.state, run.finished)
             asked = {INTERRUPT: tuple(questions)}
-            await self._emit(run, "values", {**values, **asked} if isinstance(values, dict) else asked)
+            await self._emit(run, "values", {**shown, **asked} if isinstance(shown, dict) else asked)
 
     async def checkpoint(self, run: Any, source: str, step: int, parent: str | None) -> None:
         """Report a checkpoint and what it makes due."""

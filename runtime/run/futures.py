@@ -1,0 +1,159 @@
+"""``TaskFuture``: the result of a ``@task`` call, awaited in async code and waited for in sync code."""
+
+from __future__ import annotations
+
+import concurrent.futures
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import anyio
+from anyio import from_thread
+
+from persistence.portal import is_elsewhere
+from runtime.channels import MISSING
+from runtime.errors import GraphInterrupt, NodeCancelledError
+
+if TYPE_CHECKING:
+    from runtime.context.scope import Scope
+    from runtime.run.calls import CallTask
+    from runtime.run.conductor import Conductor
+
+T = TypeVar("T")
+
+
+class TaskFuture(Generic[T]):
+    """The result of a call.
+
+    ``await`` it, as often as wanted; in a sync node ``result()`` waits for it. A wait that is cancelled (a timeout, a
+    sibling in a task group that failed) cancels the call too, unless others wait for it as well.
+    """
+
+    __slots__ = ("_abandoned", "_done", "_error", "_run", "_value", "_waiting", "caller", "heard", "task", "work")
+
+    def __init__(
+        self, task: CallTask, caller: Scope, run: Conductor, abandoned: Callable[[TaskFuture[Any]], None]
+    ) -> None:
+        self.task = task
+        self.caller = caller
+        self.work = anyio.CancelScope()
+        """Around the call's work."""
+        self.heard = False
+        """Whether anybody was told how the call ended."""
+        self._run = run
+        self._abandoned = abandoned
+        self._done = anyio.Event()
+        self._value: Any = MISSING
+        self._error: BaseException | None = None
+        self._waiting = 0
+
+    # ---- for the caller ----------------------------------------------------------------------------------------
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        self._waiting += 1
+        try:
+            yield from self._done.wait().__await__()
+        except BaseException as error:
+            closed = isinstance(error, GeneratorExit)  # the waiter is gone, maybe with its event loop
+            if not closed and self._waiting == 1 and isinstance(error, anyio.get_cancelled_exc_class()):
+                self._abandoned(self)
+            raise
+        finally:
+            self._waiting -= 1
+        return self._outcome()
+
+    def done(self) -> bool:
+        """Tell whether the call has ended, in whichever way."""
+        return self._done.is_set()
+
+    def cancelled(self) -> bool:
+        """Tell whether the call was cancelled."""
+        return isinstance(self._error, NodeCancelledError)
+
+    def cancel(self) -> None:
+        """Cancel the call; whoever waits for it gets NodeCancelledError. A sync function is not stopped half-way."""
+        if is_elsewhere(self._run.home_thread):
+            from_thread.run_sync(self.work.cancel, token=self._run.home_token)
+        else:
+            self.work.cancel()
+
+    def result(self, timeout: float | None = None) -> T:
+        """Return the result, waiting for it in a sync node's thread.
+
+        Raises:
+            TimeoutError: the call has not ended within ``timeout`` seconds; it goes on.
+            RuntimeError: the call has not ended, and waiting here would stop the event loop that it needs.
+
+        """
+        self._ended(timeout)
+        return self._outcome()
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Return what the call raised, or None, waiting as ``result`` does."""
+        self._ended(timeout)
+        self.heard = True
+        return self._error
+
+    def _ended(self, timeout: float | None) -> None:
+        if self.done():
+            return
+        if not is_elsewhere(self._run.home_thread):
+            msg = f"The call of task {self.task.name!r} has not ended; in async code await it instead of result()."
+            raise RuntimeError(msg)
+        try:
+            # Without a token the wait belongs to the node's own worker thread, and ends when the node is cancelled.
+            token = None if _in_worker_thread() else self._run.home_token
+            from_thread.run(self._wait, timeout, token=token)
+        except concurrent.futures.CancelledError as error:  # how asyncio's hop back tells of the node's cancellation
+            msg = f"Waiting for the call of task {self.task.name!r} was cancelled, together with its caller."
+            raise NodeCancelledError(msg) from error
+
+    async def _wait(self, timeout: float | None) -> None:  # noqa: ASYNC109 - the caller's thread cannot cancel
+        with anyio.fail_after(timeout):
+            await self._done.wait()
+
+    def _outcome(self) -> T:
+        self.heard = True
+        if self._error is not None:
+            raise self._error
+        value: T = self._value
+        return value
+
+    # ---- for the calls of a run --------------------------------------------------------------------------------
+
+    def settle(self, value: T) -> None:
+        """Give it its result."""
+        self._value = value
+        self._done.set()
+
+    def fail(self, error: BaseException) -> None:
+        """Give it its failure."""
+        self._error = error
+        self._done.set()
+
+    async def ended(self) -> None:
+        """Return once the call has ended, however it did."""
+        await self._done.wait()
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What the call raised, if it failed: a pause and a cancellation are no failures."""
+        return None if isinstance(self._error, (GraphInterrupt, NodeCancelledError)) else self._error
+
+    @property
+    def questions(self) -> tuple[Any, ...]:
+        """What the call waits for."""
+        return self._error.interrupts if isinstance(self._error, GraphInterrupt) else ()
+
+    def __repr__(self) -> str:
+        return f"<TaskFuture {self.task.name} {'done' if self.done() else 'running'}>"
+
+
+def _in_worker_thread() -> bool:
+    """Tell whether this thread belongs to an event loop that can cancel what runs in it."""
+    try:
+        from_thread.check_cancelled()
+    except RuntimeError:
+        return False
+    except BaseException:  # noqa: BLE001 - it can, and has
+        return True
+    return True
