@@ -178,6 +178,11 @@ class Journal:
             return
         await self._send(self._unit(cells, checkpoint_id, parent_id, metadata))
 
+    async def durable(self) -> None:
+        """In ``sync``, return once everything sent so far is durable. What failed is raised by ``settle`` as well."""
+        if self.durability == "sync" and self._acks:
+            await self._settled(self._acks[-1])
+
     async def settle(self, *, wait: bool = False) -> None:
         """Wait until everything sent is durable, in ``sync`` or if told to; raise what kept an earlier unit from it."""
         acks = self._acks
