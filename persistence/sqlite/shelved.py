@@ -36,7 +36,7 @@ TABLES: Final = {
         ("expires_at", 0),
     ),
     "store_vectors": (("item", 1), ("dims", 0), ("type", 0), ("vectors", 0)),
-    "store_migrations": (("v", 1),),
+    "store_migrations": (("number", 1),),
 }
 """Columns of each table, with their place in the primary key."""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 
 from persistence.errors import BackendOpenError, PersistenceError
+from persistence.outlasting import outlast
 from persistence.sqlite import shelved
 from persistence.sqlite.connection import Connection
 from persistence.sqlite.faults import described, read_fault, write_fault
@@ -23,7 +24,6 @@ from persistence.stores.carrying_out import Reader, Reading, Refresh, write
 from persistence.stores.lanes import Failed, Lane
 from persistence.stores.managed import ManagedStore
 from persistence.writer.bridge import BRIDGE, on_trio
-from persistence.outlasting import outlast
 
 if TYPE_CHECKING:
     from typing import Self
@@ -102,6 +102,8 @@ class SqliteStore(ManagedStore):
         """
         reads, writes = self._opened()
         plan = await self._planned(ops)
+        if not plan.size:
+            return []
         now = self._clock()
         if plan.puts:
             reading: Reading = await writes.order(partial(self._carry_out, plan=plan, now=now))

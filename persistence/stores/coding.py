@@ -49,7 +49,10 @@ class Codec:
         Raises:
             StoredDataError: It cannot be read back.
         """
-        kind, vectors = self.serde.open(typed, _place("vectors", namespace, key)) if self.serde.encrypts else typed
+        kind, vectors = typed
+        if kind == VECTORS and not self.serde.encrypts:
+            return vectors
+        kind, vectors = self.serde.open(typed, _place("vectors", namespace, key))
         if kind != VECTORS:
             message = f"The vectors of item {key!r} of {namespace!r} are stored as {kind!r}: put the item again."
             raise CorruptDataError(message)

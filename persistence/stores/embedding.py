@@ -109,7 +109,8 @@ async def _called(function: Callable[[Any], Any], argument: object) -> Any:
     """Call a user's function: an async one here, a sync one in a worker thread, given up on when cancelled."""
     if _is_async(function):
         return await function(argument)
-    result = await to_thread.run_sync(function, argument, abandon_on_cancel=True)
+    # In a list, because trio refuses threads that return coroutines.
+    (result,) = await to_thread.run_sync(lambda: [function(argument)], abandon_on_cancel=True)
     return await result if inspect.isawaitable(result) else result
 
 

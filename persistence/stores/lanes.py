@@ -44,6 +44,11 @@ class Ticket(Generic[T]):
         """True once nobody waits for it any more: it need not be done."""
         self._settled = anyio.Event()
 
+    @property
+    def settled(self) -> bool:
+        """Whether it was done or has failed."""
+        return self._settled.is_set()
+
     def settle(self, outcome: Any) -> None:
         """Tell whoever waits."""
         if isinstance(outcome, Failed):
@@ -107,14 +112,19 @@ class Lane(Generic[T]):
 
     async def run(self) -> None:
         """Work until closed and drained, whoever is cancelled meanwhile."""
+        group: Sequence[Ticket[T]] = ()
         try:
             with anyio.CancelScope(shield=True):
                 while await self._waits():
-                    await self._settle(self._take())
+                    group = self._take()
+                    await self._settle(group)
         finally:
+            # Some are left only when the task is torn down from outside, as when an event loop is shut down.
             self._closed = True
-            for ticket in self._queue:
-                ticket.settle(Failed(PersistenceClosedError("The store was stopped; this is not known to be done.")))
+            for ticket in (*group, *self._queue):
+                if not ticket.settled:
+                    error = PersistenceClosedError("The store was stopped; this is not known to be done.")
+                    ticket.settle(Failed(error))
             self._queue.clear()
             self.stopped.set()
 
@@ -151,7 +161,7 @@ class Lane(Generic[T]):
         try:
             outcomes = await self._work([ticket.work for ticket in group])
         except Exception as error:  # noqa: BLE001 - whoever asked is told
-            outcomes = [Failed(_own(error)) for _ in group]
+            outcomes = [Failed(_own(error) if place else error) for place in range(len(group))]
         for ticket, outcome in zip(group, outcomes, strict=True):
             ticket.settle(outcome)
 

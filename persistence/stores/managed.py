@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import anyio
 from anyio.abc import TaskGroup
 from anyio.lowlevel import EventLoopToken
 
+from persistence import portal
 from persistence.blocking import BlockingDoor
-from persistence.contracts.store import BaseStore, IndexConfig, Op, Result, TTLConfig
+from persistence.contracts.store import BaseStore, GetOp, IndexConfig, Op, PutOp, Result, SearchOp, TTLConfig
 from persistence.errors import PersistenceClosedError, PersistenceError
 from persistence.serde.serializer import Serializer
 from persistence.stores.coding import Codec
@@ -166,8 +167,11 @@ class ManagedStore(BlockingDoor, BaseStore):
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """See ``abatch``; blocks."""
-        results: list[Any] = self._wait("abatch", list(ops))
-        return results
+        given = list(ops)
+        # In place of ``_wait``, which would name abatch() to whoever called get().
+        return portal.call(
+            lambda: self.abatch(given), at=self.home_token, thread=self.home_thread, instead=async_name(given)
+        )
 
     async def _planned(self, ops: Iterable[Op]) -> Plan:
         plan = self._planner.plan(ops)
@@ -179,3 +183,15 @@ class ManagedStore(BlockingDoor, BaseStore):
 
     def _closed(self) -> PersistenceClosedError:
         return PersistenceClosedError(f"{self!r} is not open: use it inside 'async with store:' (or 'with store:').")
+
+
+def async_name(ops: Sequence[Op]) -> str:
+    """Return the name of the async method that does what a blocking one asked for."""
+    op = ops[0] if len(ops) == 1 else None
+    if isinstance(op, PutOp):
+        return "adelete" if op.value is None else "aput"
+    if isinstance(op, GetOp):
+        return "aget"
+    if isinstance(op, SearchOp):
+        return "asearch"
+    return "abatch" if op is None else "alist_namespaces"

@@ -1,5 +1,6 @@
 -- Items by number, which grows in the order of creation; their vectors beside them, as most reads need none.
 -- The namespace is its labels joined by periods, which labels cannot hold.
+-- Other programs have tables of these names; their columns differ in each, so that none is taken for ours.
 
 CREATE TABLE store (
     id INTEGER PRIMARY KEY,
@@ -24,5 +25,5 @@ CREATE TABLE store_vectors (
 ) STRICT;
 
 CREATE TABLE store_migrations (
-    v INTEGER PRIMARY KEY
+    number INTEGER PRIMARY KEY
 ) STRICT;

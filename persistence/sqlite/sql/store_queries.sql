@@ -89,8 +89,8 @@ DELETE FROM store WHERE id IN (SELECT id FROM store WHERE expires_at <= ? LIMIT 
 
 -- applied_migrations --
 -- The numbers of the migrations that were applied.
-SELECT v FROM store_migrations;
+SELECT number FROM store_migrations;
 
 -- note_migration --
 -- Note that a migration was applied.
-INSERT INTO store_migrations (v) VALUES (?);
+INSERT INTO store_migrations (number) VALUES (?);

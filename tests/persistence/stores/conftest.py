@@ -1,0 +1,45 @@
+"""Every store passes the same tests: the one in memory and the one in a file."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from persistence.memory import InMemoryStore
+from persistence.sqlite import SqliteStore
+from persistence.stores.managed import ManagedStore
+from tests.persistence.stores.clocks import Clock
+
+OpenStore: TypeAlias = Callable[..., Awaitable[ManagedStore]]
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "memory.sqlite"
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def open_store(request: pytest.FixtureRequest, path: Path, clock: Clock) -> AsyncIterator[OpenStore]:
+    """Return what opens a store with options; it is closed after the test."""
+    async with AsyncExitStack() as opened:
+
+        async def make(**options: Any) -> ManagedStore:
+            given = {"clock": clock, **options}
+            store = InMemoryStore(**given) if request.param == "memory" else SqliteStore(path, **given)
+            return await opened.enter_async_context(store)
+
+        yield make
+
+
+@pytest.fixture
+async def store(open_store: OpenStore) -> ManagedStore:
+    return await open_store()
