@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 from anyio import from_thread
 
+from persistence.outlasting import outlast
 from persistence.portal import here, is_elsewhere
 from runtime.actors.outcomes import Cancelled, Completed, Escalated, Failed, Paused
 from runtime.actors.supervisor import Supervisor
@@ -149,9 +151,9 @@ class Conductor:
         return output_of(self)
 
     async def _run(self) -> None:
-        await Opening(self).open()
         error: BaseException | None = None
         try:
+            await Opening(self).open()
             async with anyio.create_task_group() as nursery:
                 supervisor = self.supervisor = Supervisor(self, nursery, self.config.max_concurrency)
                 try:
@@ -163,8 +165,7 @@ class Conductor:
                 finally:
                     supervisor.close()
         except BaseException:
-            with anyio.CancelScope(shield=True):
-                await self._close_quietly()
+            await self._close_quietly()
             raise
         if error is not None:
             try:
@@ -181,11 +182,10 @@ class Conductor:
     async def _close(self, *, well: bool = False) -> None:
         """Make everything durable; a cancel during it is delivered afterwards."""
         if self.journal is not None:
-            with anyio.CancelScope(shield=True):
-                await self.journal.close(self.cells, well=well)
+            await outlast(partial(self.journal.close, self.cells, well=well))
 
     async def _close_quietly(self) -> None:
-        # The cancellation under way tells the caller that the run is incomplete.
+        # What is under way, mostly a cancellation, tells the caller that the run is incomplete.
         with suppress(Exception):
             await self._close()
 

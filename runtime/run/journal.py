@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import anyio
@@ -21,6 +22,7 @@ import anyio
 from persistence.contracts.checkpoint import CheckpointTuple, TaskWrites, Unit
 from persistence.contracts.saver import takes_units
 from persistence.errors import CheckpointConflictError
+from persistence.outlasting import outlast
 from runtime.engine.checkpointing import checkpoint_of, take_changes
 from runtime.errors import ThreadConflictError
 from runtime.run.adapting import ContractDoor
@@ -213,7 +215,10 @@ class Journal:
         raise ThreadConflictError(msg) from error
 
     async def close(self, cells: Cells | None, *, well: bool = False) -> None:
-        """Make everything durable. Raises what kept it from being so. ``well``: the run came to its end."""
+        """Make everything durable. Raises what kept it from being so, once nothing of the run is under way any more.
+
+        ``well``: the run came to its end. A close that was cut short can be made again.
+        """
         if self.durability == "exit" and cells is not None and well and not self.keeps_exit:
             return
         if self.durability == "exit" and cells is not None:
@@ -223,8 +228,15 @@ class Journal:
             await self._save_exit(cells)
         else:
             await self.flush()
+        failure: Exception | None = None
         while self._acks:
-            await self._settled(self._acks.popleft())
+            try:
+                await self._settled(self._acks[0])
+            except Exception as error:  # noqa: BLE001 - raised below; the units after it fail too, and are waited for
+                failure = failure or error
+            self._acks.popleft()
+        if failure is not None:
+            raise failure
 
     async def _save_exit(self, cells: Cells) -> None:
         if self._unsaved is not None:
@@ -258,9 +270,16 @@ class Journal:
     async def _send(self, unit: Unit) -> None:
         request = self._door.encode(unit)
         try:
-            ack = self._door.send_nowait(request)
+            self._sent(unit, self._door.send_nowait(request))
         except anyio.WouldBlock:
-            ack = await self._door.send(request)
+            # A cancel waits its turn: what the unit carries is nowhere else, and a run that ends waits for its units
+            # anyhow. A saver of a third party is not cut off in the middle of a call.
+            await outlast(partial(self._wait_to_send, unit, request))
+
+    async def _wait_to_send(self, unit: Unit, request: Any) -> None:
+        self._sent(unit, await self._door.send(request))
+
+    def _sent(self, unit: Unit, ack: Ack) -> None:
         if not ack.done or ack.error is not None:
             self._acks.append(ack)
         if unit.checkpoint is not None:
