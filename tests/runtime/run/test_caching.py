@@ -327,6 +327,26 @@ async def test_hits_beside_a_failing_node_stay_finished(cache: Any) -> None:
     assert known.runs == 1
 
 
+async def test_a_hit_is_saved_while_others_still_work(cache: Any) -> None:
+    saver = InMemorySaver()
+    seen: list[Any] = []
+
+    async def look(_state: State) -> None:
+        stored = await saver.aget_tuple(CONFIG)
+        assert stored is not None
+        seen.append([write[1:] for write in stored.pending_writes or ()])
+
+    builder = StateGraph(State)
+    builder.add_node("known", lambda _: {"log": ["known"]}, cache_policy=CachePolicy())
+    builder.add_node("look", look)
+    builder.add_edge(START, "known")
+    builder.add_edge(START, "look")
+    graph = builder.compile(saver, cache=cache)
+    await graph.ainvoke({"a": 1}, CONFIG)
+    await graph.ainvoke({"a": 1, "log": Overwrite([])}, CONFIG)
+    assert seen[-1] == [("log", ["known"])]
+
+
 async def test_hits_that_cannot_be_folded_together_fail_their_run(cache: Any) -> None:
     builder = StateGraph(State)
     runs: list[int] = []

@@ -156,6 +156,38 @@ async def test_failures_and_answers_of_calls_are_not_kept(cache: Any) -> None:
     assert len(attempts) == 2
 
 
+async def test_answers_to_calls_count_only_where_they_were_given(cache: Any) -> None:
+    asks = [True]
+
+    @task(cache_policy=CachePolicy())
+    async def ask(_one: int) -> Any:
+        return interrupt("who?") if asks[0] else "nobody"
+
+    @entrypoint(InMemorySaver(), cache=cache)
+    async def flow(given: int) -> Any:
+        return await ask(given)
+
+    await flow.ainvoke(1, thread("ann"))
+    asks[0] = False
+    assert await flow.ainvoke(1, thread("bob")) == "nobody"
+    asks[0] = True
+    assert await flow.ainvoke(Command(resume="ann"), thread("ann")) == "ann"
+
+
+async def test_answers_given_before_a_call_are_not_kept(cache: Any) -> None:
+    @task(cache_policy=CachePolicy())
+    async def ask(_one: int) -> Any:
+        return interrupt("who?")
+
+    @entrypoint(InMemorySaver(), cache=cache)
+    async def flow(given: int) -> Any:
+        return await ask(given)
+
+    for name in ("ann", "bob"):
+        await flow.ainvoke(1, thread(name), interrupt_before="*")
+        assert await flow.ainvoke(Command(resume=name), thread(name)) == name
+
+
 async def test_a_reused_call_is_recorded_like_any_other(cache: Any) -> None:
     made: list[int] = []
 

@@ -97,6 +97,19 @@ async def test_answers_are_not_kept(cache: Any) -> None:
         assert (await graph.ainvoke(Command(resume=name), config))["log"] == [name]
 
 
+async def test_an_answer_is_not_passed_over_for_a_result_that_came_without_one(cache: Any) -> None:
+    asks = [True]
+    graph = single(lambda _: {"log": [interrupt("who?") if asks[0] else "nobody"]}).compile(
+        InMemorySaver(), cache=cache
+    )
+    config: Any = {"configurable": {"thread_id": "ann"}}
+    await graph.ainvoke({"a": 1}, config)
+    asks[0] = False
+    assert (await graph.ainvoke({"a": 1}, {"configurable": {"thread_id": "bob"}}))["log"] == ["nobody"]
+    asks[0] = True
+    assert (await graph.ainvoke(Command(resume="ann"), config))["log"] == ["ann"]
+
+
 async def test_answers_given_beforehand_are_not_kept(cache: Any) -> None:
     builder = StateGraph(State)
     builder.add_sequence([("first", lambda _: {"log": ["first"]}), ("ask", lambda _: {"log": [interrupt("who?")]})])

@@ -238,11 +238,14 @@ def test_a_variable_that_is_not_set_yet_is_no_obstacle() -> None:
     assert before != identity(node)
 
 
-def graph(*, end: str = "x", router: Any = None, ends: Any = None, schema: Any = State) -> str:
+def graph(
+    *, end: str = "x", router: Any = None, ends: Any = None, schema: Any = State, more: tuple[str, ...] = ()
+) -> str:
     builder = StateGraph(schema)
     builder.add_node("n", inner_one)
     builder.add_node("x", inner_one)
-    builder.add_node("y", inner_one)
+    for name in ("y", *more):
+        builder.add_node(name, inner_one)
     builder.add_edge(START, "n")
     if router is None:
         builder.add_edge("n", end)
@@ -252,7 +255,7 @@ def graph(*, end: str = "x", router: Any = None, ends: Any = None, schema: Any =
     return node_identity(plan, plan.nodes["n"])
 
 
-def test_edges_routers_and_the_states_keys_count() -> None:
+def test_edges_routers_and_what_can_be_written_to_count() -> None:
     class More(TypedDict, total=False):
         a: Any
         b: Any
@@ -262,6 +265,7 @@ def test_edges_routers_and_the_states_keys_count() -> None:
         graph(),
         graph(end="y"),
         graph(schema=More),
+        graph(more=("z",)),
         graph(router=one),
         graph(router=two),
         graph(router=one, ends={"x": "x"}),
