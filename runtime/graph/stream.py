@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 
+from persistence.outlasting import outlast
 from runtime.run.hosting import Host
 from runtime.streaming.hub import END_OF_STREAM, Hub, HubStatistics, StreamClosedError
 
@@ -74,8 +75,7 @@ class GraphStream:
         self._hub.close()
         if self._host is not None:
             self._host.cancel()
-            with anyio.CancelScope(shield=True):
-                await self._host.ended()
+            await outlast(self._host.ended)
 
     async def __aenter__(self) -> Self:
         return self

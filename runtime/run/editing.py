@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
+from persistence.outlasting import outlast
 from runtime.actors.node import NodeActor
 from runtime.context.scope import Scope
 from runtime.engine.applying import apply, fold
@@ -82,10 +83,14 @@ class Editor:
         self._check(supersteps)
         async with claimed(self.program.saver, self.thread_id, reject=False) as claim:
             self.journal.heads = claim.heads
-            await self._load()
-            for updates in supersteps:
-                await self._superstep([StateUpdate(*update) for update in updates])
-            await self.journal.close(None)
+            try:
+                await self._load()
+                for updates in supersteps:
+                    await self._superstep([StateUpdate(*update) for update in updates])
+                await self.journal.flush()
+            finally:
+                # A cancel does not let go of the thread before what was sent has arrived.
+                await outlast(self.journal.arrived)
         address = {"thread_id": self.thread_id, "checkpoint_ns": self.ns, "checkpoint_id": self.parent}
         configurable = {key: value for key, value in self.config.configurable.items() if key not in address}
         return merge_configs({"configurable": {**configurable, **address}})

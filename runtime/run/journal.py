@@ -214,20 +214,24 @@ class Journal:
         )
         raise ThreadConflictError(msg) from error
 
-    async def close(self, cells: Cells | None, *, well: bool = False) -> None:
+    async def close(self, cells: Cells, *, well: bool = False) -> None:
         """Make everything durable. Raises what kept it from being so, once nothing of the run is under way any more.
 
         ``well``: the run came to its end. A close that was cut short can be made again.
         """
-        if self.durability == "exit" and cells is not None and well and not self.keeps_exit:
+        if self.durability == "exit" and well and not self.keeps_exit:
             return
-        if self.durability == "exit" and cells is not None:
+        if self.durability == "exit":
             self._settle_finished()
             self._buffered.extend(self._held)
             self._held = []
             await self._save_exit(cells)
         else:
             await self.flush()
+        await self.arrived()
+
+    async def arrived(self) -> None:
+        """Return once nothing that was sent is under way. Raises what kept the first of it from being stored."""
         failure: Exception | None = None
         while self._acks:
             try:
