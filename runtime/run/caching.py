@@ -1,8 +1,9 @@
 """Reusing what nodes wrote for equal inputs: nodes with a ``CachePolicy``, in a graph compiled with a cache.
 
-A result is kept if it is clean: no error, no question asked or answered. What is kept is everything that the task
-wrote (state, edges, routes); a hit counts as the task having finished. What a node takes from elsewhere than its input
-(context, config, store, clock) is not part of the key. Calls of ``@task`` functions are keyed by their arguments.
+A result is kept if it is clean: no error, handled or not, no question asked or answered, and writes that can be
+applied. What is kept is everything that the task wrote (state, edges, routes); a hit counts as the task having
+finished. What a node takes from elsewhere than its input (context, config, store, clock) is not part of the key. Calls
+of ``@task`` functions are keyed by their arguments.
 
 A cache saves work and owes nothing. If it cannot be read or written, or if an input or result has no stored form, the
 log says so and the node runs as without it. Only misuse is an error: a ``key_func`` that raises, a cache that is not
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from persistence.errors import PersistenceClosedError, SaverLoopError, SerializationError
 from runtime.channels import MISSING
+from runtime.engine.applying import Siblings
 from runtime.engine.projecting import node_input
 from runtime.engine.writing import fresh_values
 from runtime.run.identity import node_identity
@@ -213,14 +215,22 @@ class Reuse:
     async def keep(self) -> None:
         """Store the clean results of the superstep's tasks that were asked for and not there."""
         missed, self._missed = self._missed, {}
-        clean = {key: task for key, task in missed.items() if task.finished and not asked(task)}
+        clean = {key: task for key, task in missed.items() if not asked(task) and self._folds(task)}
         if clean:
             await self._caching.keep(clean)
 
+    def _folds(self, task: Task) -> bool:
+        """Tell whether a task has writes that can be applied: a hit must not fail for ever where the node may not."""
+        try:
+            Siblings(self._cells).admit(task)
+        except Exception:  # noqa: BLE001 - reducers may raise anything; the run says so where it applies the writes
+            return False
+        return task.writes is not None
+
 
 def asked(task: Task) -> bool:
-    """Tell whether the task, or a subgraph of it, asked something: what was answered is part of no key."""
-    return bool(task.answers or task.below or task.interrupts)
+    """Tell whether the outcome depends on more than a key: on answers, or on a failure that a handler was given."""
+    return bool(task.answers or task.below or task.interrupts or task.caught)
 
 
 def _given_key(policy: CachePolicy, node: str, *arguments: Any, **named: Any) -> str:

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 import anyio
 import pytest
@@ -18,7 +18,7 @@ from persistence.contracts.cache import BaseCache
 from persistence.errors import BackendError, PersistenceClosedError, SaverLoopError, UnsupportedOperationError
 from persistence.memory import InMemoryCache, InMemorySaver
 from persistence.sqlite import SqliteCache
-from runtime.errors import BlockingCallError, UnknownNodeError
+from runtime.errors import BlockingCallError, NodeError, UnknownNodeError
 from runtime.graph import START, StateGraph
 from runtime.types import CachePolicy, Command, RetryPolicy, interrupt
 from tests.runtime.run.cached_nodes import CACHED, Note, State, single, updates
@@ -86,6 +86,47 @@ async def test_results_of_a_superstep_that_fails_are_kept(cache: Any) -> None:
         with pytest.raises(ValueError, match="boom"):
             await graph.ainvoke({"a": 1})
     assert good.runs == 1
+
+
+async def test_what_an_error_handler_gave_is_not_kept(cache: Any) -> None:
+    attempts: list[int] = []
+
+    async def flaky(_state: State) -> Any:
+        attempts.append(1)
+        if len(attempts) == 1:
+            raise ConnectionError
+        return {"log": ["done"]}
+
+    def handle(_state: State, error: NodeError) -> Any:
+        assert error.node == "n"
+        return {"log": ["handled"]}
+
+    graph = single(flaky, error_handler=handle).compile(InMemorySaver(), cache=cache)
+    found = [(await graph.ainvoke({"a": 1}, {"configurable": {"thread_id": name}}))["log"] for name in "123"]
+    assert found == [["handled"], ["done"], ["done"]]
+    assert len(attempts) == 2
+
+
+def never_bad(old: list[str], new: list[str]) -> list[str]:
+    if "bad" in new:
+        message = "bad"
+        raise ValueError(message)
+    return [*old, *new]
+
+
+@pytest.mark.parametrize("saved", [True, False])
+async def test_what_cannot_be_applied_is_not_kept(cache: Any, saved: bool) -> None:
+    class Strict(TypedDict, total=False):
+        a: Any
+        log: Annotated[list[str], never_bad]
+
+    answers = [["bad"], ["good"]]
+    builder = single(lambda _: {"log": answers.pop(0)}, schema=Strict)
+    graph = builder.compile(InMemorySaver() if saved else None, cache=cache)
+    config: Any = {"configurable": {"thread_id": "t"}}
+    with pytest.raises(ValueError, match="bad"):
+        await graph.ainvoke({"a": 1}, config)
+    assert (await graph.ainvoke({"a": 1}, config))["log"] == ["good"]
 
 
 async def test_answers_are_not_kept(cache: Any) -> None:
