@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from persistence.errors import PersistenceClosedError, SaverLoopError, SerializationError
 from runtime.channels import MISSING
-from runtime.engine.applying import Siblings
 from runtime.engine.projecting import node_input
 from runtime.engine.writing import fresh_values
 from runtime.run.identity import node_identity
@@ -221,8 +220,12 @@ class Reuse:
 
     def _folds(self, task: Task) -> bool:
         """Tell whether a task has writes that can be applied: a hit must not fail for ever where the node may not."""
+        written: dict[str, list[Any]] = {}
+        for key, value in task.writes or ():
+            written.setdefault(key, []).append(value)
         try:
-            Siblings(self._cells).admit(task)
+            for key in written.keys() & self._cells.channels.keys():
+                self._cells.channels[key].copy().update(written[key])
         except Exception:  # noqa: BLE001 - reducers may raise anything; the run says so where it applies the writes
             return False
         return task.writes is not None
