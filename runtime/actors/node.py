@@ -126,13 +126,14 @@ class NodeActor:
             except ParentCommand as command:
                 return Escalated(command.command)
             except (Exception, BaseExceptionGroup) as error:
-                if isinstance(error, BaseExceptionGroup) and error.split(GraphInterrupt)[1] is None:
-                    return Paused(tuple(scope.asked))
-                if not isinstance(error, Exception):
+                paused, failure = _parted(error)
+                if failure is None:
+                    return Paused(tuple(scope.asked) or _asked_in(paused))
+                if not isinstance(failure, Exception):
                     raise
-                pause_for = self._retry_pause(scope, error)
+                pause_for = self._retry_pause(scope, failure)
                 if pause_for is None:
-                    return Failed(error, scope.attempt)
+                    return Failed(failure, scope.attempt)
                 scope.waits()
                 if scope.task_calls:
                     await self.stage.end_calls(task)
@@ -236,6 +237,17 @@ class NodeActor:
         if scope.first_attempt is None:
             scope.first_attempt = time()
         return policy.pause(scope.attempt, random())  # noqa: S311 - jitter, not a secret
+
+
+def _parted(error: BaseException) -> tuple[BaseException | None, BaseException | None]:
+    """Part what left a task group into its pauses and its failures: beside a failure, a pause is no error."""
+    return error.split(GraphInterrupt) if isinstance(error, BaseExceptionGroup) else (None, error)
+
+
+def _asked_in(pause: BaseException | None) -> tuple[Any, ...]:
+    if isinstance(pause, BaseExceptionGroup):
+        return tuple(question for part in pause.exceptions for question in _asked_in(part))
+    return pause.interrupts if isinstance(pause, GraphInterrupt) else ()
 
 
 def matching(policies: tuple[RetryPolicy, ...], error: Exception) -> RetryPolicy | None:

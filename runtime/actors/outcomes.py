@@ -27,6 +27,8 @@ class Failed:
 
     error: BaseException
     attempts: int = 1
+    pending: tuple[Interrupt, ...] | None = None
+    """Questions that still wait, of a node that made calls; None: those that are recorded."""
 
 
 @dataclass(frozen=True, slots=True)

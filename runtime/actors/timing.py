@@ -7,7 +7,9 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 import anyio
+from anyio import from_thread
 
+from persistence.portal import here, is_elsewhere
 from runtime.errors import NodeTimeoutError
 
 if TYPE_CHECKING:
@@ -24,9 +26,18 @@ async def timed(policy: TimeoutPolicy, node: NodePlan, scope: Scope, work: Await
         with anyio.CancelScope(deadline=inf if idle_for is None else begun + idle_for) as silence:
             if idle_for is not None:
 
+                token, thread = here()
+
+                def restart() -> None:
+                    silence.deadline = anyio.current_time() + idle_for
+
                 def beat(*, observable: bool) -> None:
-                    if policy.refresh_on == "auto" or not observable:
-                        silence.deadline = anyio.current_time() + idle_for
+                    if observable and policy.refresh_on != "auto":
+                        return
+                    if is_elsewhere(thread):  # a call of a sync function that the node waits for
+                        from_thread.run_sync(restart, token=token)
+                    else:
+                        restart()
 
                 scope.beat = beat
             try:

@@ -208,14 +208,20 @@ class Scope:
 
     def write(self, item: Any) -> None:
         """Put an item on the ``custom`` stream; it is lost if nobody listens to that."""
-        if self.beat is not None:
-            self.beat(observable=True)
+        self.alive(observable=True)
         self.run.write_custom(self.task, item)
 
     def heartbeat(self) -> None:
         """Restart the idle timeout."""
-        if self.beat is not None:
-            self.beat(observable=False)
+        self.alive(observable=False)
+
+    def alive(self, *, observable: bool) -> None:
+        """Restart the idle timeouts of this attempt, and of those that wait for it because they called it."""
+        scope: Scope | None = self
+        while scope is not None:
+            if scope.beat is not None:
+                scope.beat(observable=observable)
+            scope = scope.task.around
 
 
 def enclosing_depth() -> int:

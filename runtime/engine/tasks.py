@@ -97,6 +97,11 @@ class Task:
         return own if not self.moment.ns else f"{self.moment.ns}{NS_SEP}{own}"
 
     @property
+    def around(self) -> Any:
+        """Scope of the node that called it, if it is a call."""
+        return None
+
+    @property
     def depth(self) -> int:
         """How many calls deep it is: a node's task is none."""
         return 0

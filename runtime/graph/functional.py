@@ -108,9 +108,25 @@ async def _finished(result: Any) -> Any:
 
 
 @overload
-def task(func: Callable[P, Awaitable[T]], /) -> TaskFunction[P, T]: ...
+def task(
+    func: Callable[P, Awaitable[T]],
+    /,
+    *,
+    name: str | None = None,
+    retry_policy: Policies = None,
+    cache_policy: CachePolicy | None = None,
+    timeout: Any = None,
+) -> TaskFunction[P, T]: ...
 @overload
-def task(func: Callable[P, T], /) -> TaskFunction[P, T]: ...
+def task(
+    func: Callable[P, T],
+    /,
+    *,
+    name: str | None = None,
+    retry_policy: Policies = None,
+    cache_policy: CachePolicy | None = None,
+    timeout: Any = None,
+) -> TaskFunction[P, T]: ...
 @overload
 def task(
     *,

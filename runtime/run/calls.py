@@ -7,6 +7,7 @@ after a pause, a failure or a crash the same call finds its stored result, in wh
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,15 +40,22 @@ LOG: Final = logging.getLogger("actorgraph")
 class CallTask(Task):
     """One call of a task function."""
 
-    __slots__ = ("caller", "index")
+    __slots__ = ("_around", "caller", "index")
 
-    def __init__(self, node: NodePlan, caller: Task, index: int, arguments: Any) -> None:
-        super().__init__(node, caller.moment)
+    def __init__(self, node: NodePlan, around: Scope, index: int, arguments: Any) -> None:
+        self.caller = around.task
+        super().__init__(node, self.caller.moment)
+        self._around = around
         self.triggers = (PUSH,)
-        self.caller = caller
         self.index = index
         self.given = arguments
-        self.below = dict(caller.below)
+        self.below = dict(self.caller.below)
+
+    @property
+    @override
+    def around(self) -> Scope:
+        """Scope of the node or call that made it."""
+        return self._around
 
     @property
     @override
@@ -106,8 +114,8 @@ class Calls:
             raise RuntimeError(msg)
         index = scope.task_calls
         scope.task_calls += 1
-        task = CallTask(node, scope.task, index, arguments)
-        future: TaskFuture[Any] = TaskFuture(task, scope, self._run, self._abandoned)
+        task = CallTask(node, scope, index, arguments)
+        future: TaskFuture[Any] = TaskFuture(task, self._run, self._abandoned)
         kept = self._run.kept.get(task.id, ())
         if any(channel == RETURN for channel, _ in kept):
             future.settle(view(_result(kept)))
@@ -124,8 +132,7 @@ class Calls:
         supervisor = self._run.supervisor
         assert supervisor is not None  # noqa: S101 - a node is running
         supervisor.nursery.start_soon(self._work, future, name=f"actorgraph call of {task.name}")
-        if scope.beat is not None:
-            scope.beat(observable=True)
+        scope.alive(observable=True)
         return future
 
     def _abandoned(self, future: TaskFuture[Any]) -> None:
@@ -133,7 +140,7 @@ class Calls:
 
         Unless its caller is going to pause: then its siblings go on, so that all questions are asked at once.
         """
-        pausing = future.caller.pausing or any(each.questions for each in self._open.get(future.task.caller, ()))
+        pausing = future.task.around.pausing or any(each.questions for each in self._open.get(future.task.caller, ()))
         if not pausing:
             future.work.cancel()
 
@@ -193,7 +200,7 @@ class Calls:
         journal = self._run.journal
         if journal is not None and writes:
             journal.hold(task.moment.checkpoint_id, task.id, task.path_text, writes)
-            await journal.flush()
+            await journal.flush(frozen=True)
             await journal.durable()
 
     async def _report(self, task: CallTask, outcome: Outcome, *, cached: bool) -> None:
@@ -222,8 +229,7 @@ class Calls:
             future.fail(GraphInterrupt(outcome.interrupts))
         else:
             future.fail(NodeCancelledError(f"The call of task {task.name!r} was cancelled."))
-        if future.caller.beat is not None:
-            future.caller.beat(observable=True)
+        task.around.alive(observable=True)
 
     # ---- ending, with the caller -------------------------------------------------------------------------------
 
@@ -243,8 +249,10 @@ class Calls:
     async def settled(self, caller: Task, outcome: Outcome) -> Outcome:
         """Return a caller's outcome once its calls have ended: paused if one of them waits for an answer."""
         if isinstance(outcome, Failed):
+            futures = list(self._open.get(caller, ()))
             await self.end(caller)
-            return outcome
+            pending = _pending(caller, futures)
+            return replace(outcome, pending=pending) if pending or caller.interrupts else outcome
         await self._ended(caller)
         futures = self._open.pop(caller, [])
         questions = {question.id: question for future in futures for question in future.questions}
@@ -254,6 +262,14 @@ class Calls:
             caller.writes = None
             return Paused(tuple(questions.values()))
         return _unheard(caller, futures) or outcome
+
+
+def _pending(caller: Task, futures: list[TaskFuture[Any]]) -> tuple[Any, ...]:
+    """Return what a caller that failed had asked, itself or by its calls, and was not answered."""
+    pending = {question.id: question for question in waiting(caller)}
+    for future in futures:
+        pending |= {question.id: question for question in future.questions or waiting(future.task)}
+    return tuple(pending.values())
 
 
 def _unheard(caller: Task, futures: list[TaskFuture[Any]]) -> Failed | None:
@@ -280,7 +296,8 @@ def _writes(task: CallTask, outcome: Outcome, *, answered: bool) -> list[tuple[s
         return [(RETURN, task.returned)]
     answers = [(RESUME, stored_answers(task))] if answered or _has_answers(task) else []
     if isinstance(outcome, Failed):
-        return [(ERROR, repr(outcome.error)), *answers]
+        pending = [] if outcome.pending is None else [(INTERRUPT, list(outcome.pending))]
+        return [(ERROR, repr(outcome.error)), *pending, *answers]
     if isinstance(outcome, Paused):
         return [(INTERRUPT, list(outcome.interrupts)), *answers]
     return []

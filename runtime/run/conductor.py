@@ -352,13 +352,15 @@ class Conductor:
 
     async def _failed(self, task: Task, outcome: Failed) -> None:
         self._failures.append((task, outcome))
-        await self._record_error(task, repr(outcome.error))
+        await self._record_error(task, repr(outcome.error), outcome.pending)
         if self.hub is not None:
             await self.hub.task_failed(self, task, outcome.error)
 
-    async def _record_error(self, task: Task, text: str) -> None:
+    async def _record_error(self, task: Task, text: str, pending: tuple[Any, ...] | None = None) -> None:
         if self.journal is not None:
             writes: list[tuple[str, Any]] = [(ERROR, text)]
+            if pending is not None:
+                writes.append((INTERRUPT, list(pending)))
             if task.answers or (task.interrupts and not task.below):
                 writes.append((RESUME, stored_answers(task)))
             self.journal.hold(self.checkpoint_id, task.id, task.path_text, writes)

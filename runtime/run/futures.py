@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 from collections.abc import Callable, Generator
+from math import inf
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import anyio
@@ -14,7 +15,6 @@ from runtime.channels import MISSING
 from runtime.errors import GraphInterrupt, NodeCancelledError
 
 if TYPE_CHECKING:
-    from runtime.context.scope import Scope
     from runtime.run.calls import CallTask
     from runtime.run.conductor import Conductor
 
@@ -28,13 +28,10 @@ class TaskFuture(Generic[T]):
     sibling in a task group that failed) cancels the call too, unless others wait for it as well.
     """
 
-    __slots__ = ("_abandoned", "_done", "_error", "_run", "_value", "_waiting", "caller", "heard", "task", "work")
+    __slots__ = ("_abandoned", "_done", "_error", "_run", "_value", "_waiting", "heard", "task", "work")
 
-    def __init__(
-        self, task: CallTask, caller: Scope, run: Conductor, abandoned: Callable[[TaskFuture[Any]], None]
-    ) -> None:
+    def __init__(self, task: CallTask, run: Conductor, abandoned: Callable[[TaskFuture[Any]], None]) -> None:
         self.task = task
-        self.caller = caller
         self.work = anyio.CancelScope()
         """Around the call's work."""
         self.heard = False
@@ -104,12 +101,18 @@ class TaskFuture(Generic[T]):
             token = None if _in_worker_thread() else self._run.home_token
             from_thread.run(self._wait, timeout, token=token)
         except concurrent.futures.CancelledError as error:  # how asyncio's hop back tells of the node's cancellation
-            msg = f"Waiting for the call of task {self.task.name!r} was cancelled, together with its caller."
-            raise NodeCancelledError(msg) from error
+            raise self._cut_short() from error
 
     async def _wait(self, timeout: float | None) -> None:  # noqa: ASYNC109 - the caller's thread cannot cancel
+        if anyio.current_effective_deadline() == -inf:  # cancelled on the way here: asyncio would not say it again
+            raise self._cut_short()
         with anyio.fail_after(timeout):
             await self._done.wait()
+
+    def _cut_short(self) -> NodeCancelledError:
+        return NodeCancelledError(
+            f"Waiting for the call of task {self.task.name!r} was cancelled, together with its caller."
+        )
 
     def _outcome(self) -> T:
         self.heard = True

@@ -47,6 +47,7 @@ class Journal:
         "_door",
         "_extra",
         "_finished",
+        "_frozen",
         "_held",
         "_kept",
         "_last",
@@ -90,6 +91,8 @@ class Journal:
         """Writes that travel with the next checkpoint of their superstep."""
         self._buffered: list[TaskWrites] = []
         """In exit mode: writes against the checkpoint that the run would save now."""
+        self._frozen: list[tuple[Unit, Any]] = []
+        """In exit mode: likewise, of values that may be changed by who has them; so they are encoded already."""
         self._unsaved: tuple[str, str | None, dict[str, Any]] | None = None
         """In exit mode: (id, parent, metadata) of the newest checkpoint, not yet saved."""
         self._last: str | None = None
@@ -156,16 +159,22 @@ class Journal:
             ]
             self._finished = []
 
-    async def flush(self) -> None:
-        """Send held writes now: a crash then costs only the tasks that have not finished."""
+    async def flush(self, *, frozen: bool = False) -> None:
+        """Send held writes now: a crash then costs only the tasks that have not finished.
+
+        ``frozen``: whoever has the values may change them from now on, so they are encoded now, whatever the mode.
+        """
         self._settle_finished()
         if not self._held:
             return
         held, self._held = self._held, []
-        if self.durability == "exit":
+        unit = Unit(self.thread_id, self.ns, writes=held)
+        if self.durability != "exit":
+            await self._send(unit)
+        elif frozen:
+            self._frozen.append((unit, self._door.encode(unit)))
+        else:
             self._buffered.extend(held)
-            return
-        await self._send(Unit(self.thread_id, self.ns, writes=held))
 
     async def checkpoint(
         self, cells: Cells, checkpoint_id: str, parent_id: str | None, source: str, step: int
@@ -176,6 +185,7 @@ class Journal:
             self._finished.clear()
             self._held.clear()
             self._buffered.clear()
+            self._frozen.clear()
             self._unsaved = (checkpoint_id, parent_id, metadata)
             return
         await self._send(self._unit(cells, checkpoint_id, parent_id, metadata))
@@ -187,14 +197,16 @@ class Journal:
 
     async def settle(self, *, wait: bool = False) -> None:
         """Wait until everything sent is durable, in ``sync`` or if told to; raise what kept an earlier unit from it."""
-        acks = self._acks
-        while acks and acks[0].done:
-            ack = acks.popleft()
+        self._see_done()
+        if self._acks and (wait or self.durability == "sync"):
+            await self._settled(self._acks[-1])
+            self._see_done()  # not what tasks at work have sent meanwhile
+
+    def _see_done(self) -> None:
+        while self._acks and self._acks[0].done:
+            ack = self._acks.popleft()
             if ack.error is not None:
                 self._refused(ack.error)
-        if acks and (wait or self.durability == "sync"):
-            await self._settled(acks[-1])
-            acks.clear()
 
     async def _settled(self, ack: Ack) -> None:
         try:
@@ -254,6 +266,8 @@ class Journal:
             unit = Unit(self.thread_id, self.ns, writes=self._buffered)
             self._buffered = []
             await self._send(unit)
+        while self._frozen:
+            await self._pass_on(*self._frozen.pop(0))
 
     def _unit(self, cells: Cells, checkpoint_id: str, parent_id: str | None, metadata: dict[str, Any]) -> Unit:
         self._settle_finished()
@@ -272,7 +286,9 @@ class Journal:
         )
 
     async def _send(self, unit: Unit) -> None:
-        request = self._door.encode(unit)
+        await self._pass_on(unit, self._door.encode(unit))
+
+    async def _pass_on(self, unit: Unit, request: Any) -> None:
         try:
             self._sent(unit, self._door.send_nowait(request))
         except anyio.WouldBlock:
