@@ -9,9 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
-from anyio import to_thread
 from anyio.lowlevel import RunVar
 
+from runtime.actors.threaded import in_thread
 from runtime.errors import GraphDefinitionError, NodeCancelledError
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Call:
             return await Contained(context.run(function, value), context, scope)
         scope.waits()
         try:
-            result = await to_thread.run_sync(partial(context.run, function, value), limiter=_limiter(scope.depth))
+            result = await in_thread(partial(context.run, function, value), _limiter(scope.depth))
         except (NodeCancelledError, anyio.get_cancelled_exc_class()):
             # If the thread waited for a call when the node was cancelled, this is how that ended, and no failure.
             await anyio.lowlevel.checkpoint_if_cancelled()

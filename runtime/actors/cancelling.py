@@ -21,3 +21,11 @@ def is_self_inflicted(error: BaseException) -> bool:
         return False
     task = asyncio.current_task()
     return task is None or task.cancelling() == 0
+
+
+def put_off() -> None:
+    """Have asyncio deliver the cancel that was just caught at the next wait; how often it was asked for stays."""
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()
+        task.cancel()

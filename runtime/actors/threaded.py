@@ -1,0 +1,81 @@
+"""Sync functions in worker threads, waited for to their end whoever cancels: a run that is over has no node at work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import anyio
+from anyio import CapacityLimiter, from_thread, to_thread
+
+from persistence.outlasting import outlast
+from runtime.actors.cancelling import cancelled_class, put_off
+
+
+async def in_thread(function: Callable[[], Any], limiter: CapacityLimiter) -> Any:
+    """Return what the function returns.
+
+    A cancel before it begins keeps it from beginning. Afterwards the function is waited for, because nothing can stop
+    it, what it returns counts, and the cancel is delivered at the next wait. anyio does so for its cancel scopes; this
+    adds ``asyncio.Task.cancel()``, which reaches through them.
+    """
+    call = _Call(function)
+    try:
+        return await to_thread.run_sync(call.run, limiter=limiter)
+    except cancelled_class():
+        if not call.keep_from_beginning():
+            with suppress(cancelled_class()):
+                await outlast(call.ended)
+        if not call.ran or isinstance(call.error, cancelled_class()):
+            raise
+    put_off()
+    if call.error is not None:
+        raise call.error
+    return call.result
+
+
+class _Call:
+    """A function that runs at most once.
+
+    Thread and event loop tell each other what they do, and only then look at what the other does; so at least one of
+    them sees it, and no lock is needed.
+    """
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self._function = function
+        self._begun = False
+        self._unwanted = False
+        self._over = False
+        self._waiter: anyio.Event | None = None
+        self.ran = False
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def run(self) -> Any:
+        """Run the function; called in the thread."""
+        self._begun = True
+        try:
+            if not self._unwanted:
+                self.ran = True
+                self.result = self._function()
+        except BaseException as error:
+            self.error = error
+            raise
+        else:
+            return self.result
+        finally:
+            self._over = True
+            if self._waiter is not None:
+                from_thread.run_sync(self._waiter.set)
+
+    def keep_from_beginning(self) -> bool:
+        """Return whether the function has not begun, and never will."""
+        self._unwanted = True
+        return not self._begun
+
+    async def ended(self) -> None:
+        """Return once the function has ended."""
+        self._waiter = anyio.Event()
+        if not self._over:
+            await self._waiter.wait()

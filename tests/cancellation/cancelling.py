@@ -1,0 +1,171 @@
+"""Cancels calls before every step of the event loop, one call after the other, and looks at what is left of each."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing, suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any, Protocol
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from persistence.memory import InMemorySaver
+from persistence.sqlite import SqliteSaver
+from persistence.writer.limits import Limits
+from persistence.writer.saver import GroupCommitSaver
+from runtime.graph import CompiledStateGraph
+from tests.cancellation.stepping import Steps, counting_backend, living_tasks
+from tests.cancellation.working import Work
+from tests.crash.slow_backend import SlowBackend
+from tests.crash.third_party import PlainSaver
+
+NARROW = Limits(channel_items=1, batch_items=1)
+
+every_saver = pytest.mark.parametrize("kind", ["memory", "sqlite", "narrow", "plain"])
+"""Durable at once; behind a channel; behind one with room for a single unit; a third party's, asked call by call."""
+
+every_mode = pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+
+CLEANING = 100
+"""Steps, of all tasks together, after which a cancelled call is taken to spin instead of to end."""
+
+
+@asynccontextmanager
+async def opened(kind: str, folder: Path) -> AsyncIterator[Any]:
+    """Open a saver."""
+    if kind == "sqlite":
+        async with SqliteSaver(folder / "threads.sqlite", synchronous="NORMAL") as saver:
+            yield saver
+    elif kind == "narrow":
+        async with GroupCommitSaver(SlowBackend(0), limits=NARROW) as saver:
+            yield saver
+    else:
+        yield PlainSaver() if kind == "plain" else InMemorySaver()
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way of cancelling."""
+
+    name: str
+    loop: str
+    native: bool = False
+    """Cancel asyncio's task instead of a scope around the call, as ``asyncio.timeout`` does; shields do not stop it."""
+    times: int = 1
+    """How often, one step after the other."""
+
+    async def cancel(self, steps: Steps, at: int, call: Callable[[], Any]) -> bool:
+        """Make a call and cancel it before a step; return whether it was still on then."""
+        moments = tuple(range(at, at + self.times))
+        if self.native:
+            task = asyncio.ensure_future(call())
+            steps.arm(moments, task.cancel)
+            with suppress(asyncio.CancelledError):
+                await task
+            return steps.disarm()
+        with anyio.CancelScope() as scope:
+            steps.arm(moments, scope.cancel)
+            try:
+                await call()
+            finally:
+                acted = steps.disarm()
+        return acted
+
+
+every_way = pytest.mark.parametrize(
+    "way",
+    [Way("asyncio", "asyncio"), Way("task", "asyncio", native=True), Way("trio", "trio")],
+    ids=lambda way: way.name,
+)
+twice = Way("task twice", "asyncio", native=True, times=2)
+
+
+class Trial(Protocol):
+    """One call to be cancelled, on a thread of its own."""
+
+    work: Work
+
+    async def prepare(self) -> None:
+        """Do what comes before the call."""
+        ...
+
+    async def call(self) -> object:
+        """Be cancelled."""
+        ...
+
+    async def check(self, where: str) -> None:
+        """Look at what is left, and go on from there."""
+        ...
+
+
+MakeTrial = Callable[[Any, Any], Trial]
+"""Makes a trial for a saver and the config of a thread."""
+
+
+def sweep(way: Way, kind: str, folder: Path, make: MakeTrial) -> int:
+    """Cancel before the first step, the second, and so on until a call gets through; return how many it took."""
+    steps = Steps()
+
+    async def main() -> int:
+        async with opened(kind, folder) as saver:
+            living = living_tasks()
+            for at in count(1):
+                trial = make(saver, {"configurable": {"thread_id": f"{at}"}})
+                await trial.prepare()
+                cancelled = await way.cancel(steps, at, trial.call)
+                taken, where = steps.taken, f"cancelled before step {at}; returned: {dict(trial.work.returned)}"
+                if not cancelled:
+                    return taken
+                assert taken - at < CLEANING, where
+                check_released(saver, trial.work, where)
+                await trial.check(where)
+                await check_tasks(living, where)
+        raise AssertionError
+
+    return anyio.run(main, backend=way.loop, backend_options=counting_backend(way.loop, steps))
+
+
+def check_released(saver: Any, work: Work, where: str) -> None:
+    """No node runs any more, nothing is on its way to the database, and others may write to it at once."""
+    assert work.running == 0, where
+    if isinstance(saver, GroupCommitSaver):
+        assert saver._actor is not None
+        assert saver._actor._latest == {}, where
+        assert saver.statistics().waiting_senders == 0, where
+    if isinstance(saver, SqliteSaver):
+        with closing(sqlite3.connect(saver._backend._path, timeout=0)) as other:  # type: ignore[attr-defined]
+            other.execute("BEGIN IMMEDIATE")
+
+
+async def check_tasks(living: int, where: str) -> None:
+    """Every task that the call started is gone, after the turns that a finished task takes to be forgotten."""
+    for _ in range(10):
+        if living_tasks() == living:
+            return
+        await anyio.lowlevel.checkpoint()
+    assert living_tasks() == living, where
+
+
+async def steps_of_history(graph: CompiledStateGraph, config: Any) -> list[int]:
+    """Return the steps of a thread's checkpoints, newest first."""
+    return [one.metadata["step"] async for one in graph.aget_state_history(config)]
+
+
+def without_a_hole(history: list[int]) -> bool:
+    """Whether the steps run from the newest down to the input."""
+    return history == list(range(len(history) - 2, -2, -1))
+
+
+async def outcome(build: Callable[[Work], Any], *given: Any) -> Any:
+    """Return what a graph comes to if nobody cancels it."""
+    graph = build(Work()).compile(checkpointer=InMemorySaver())
+    result = None
+    for one in given:
+        result = await graph.ainvoke(one, {"configurable": {"thread_id": "t"}})
+    return result
