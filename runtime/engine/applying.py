@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from runtime.channels.reducers import replacement
+from runtime.channels import (
+    AnyValue,
+    BaseChannel,
+    BinaryOperatorAggregate,
+    DeltaChannel,
+    EphemeralValue,
+    LastValue,
+    LastValueAfterFinish,
+    NamedBarrierValue,
+    NamedBarrierValueAfterFinish,
+    Topic,
+    UntrackedValue,
+)
+from runtime.channels.reducers import overwritten, replacement
 from runtime.errors import InvalidUpdateError
 from runtime.types.constants import RESERVED
 
 if TYPE_CHECKING:
-    from runtime.channels import BaseChannel
     from runtime.engine.cells import Cells
     from runtime.engine.tasks import Task
 
@@ -24,7 +36,8 @@ def apply(cells: Cells, tasks: Sequence[Task]) -> None:
     """
     tasks = [task.effective for task in tasks]
     ordered = tasks if len(tasks) < 2 else sorted(tasks, key=lambda task: task.order)  # noqa: PLR2004 - nothing to sort
-    ran = {task.name: task.triggers for task in ordered}
+    # Backwards, because a node that the state triggered may have been sent to as well: its triggers count.
+    ran = {task.name: task.triggers for task in reversed(ordered)}
     fold(cells, (task.writes or () for task in ordered), ran, bump=bool(ran))
 
 
@@ -35,18 +48,19 @@ def fold(cells: Cells, writes: Iterable[Writes], ran: dict[str, tuple[str, ...]]
     """
     fired: set[str] = set()
     grouped = _grouped(writes, cells.plan.triggers, fired)
-    prepared = _prepared(cells, grouped)
+    read = _read(cells, ran) if ran else {}
+    prepared = _prepared(cells, grouped, read)
     version = cells.next_version()
     channels = cells.channels
     if ran:
-        _consume(cells, ran, version)
+        _consume(cells, ran, read, version)
     cells.trigger(fired, version, bump=bump)
     updated = set(fired)
     for key, channel, values in prepared:
-        if values is None:
-            channels[key] = channel
-        elif not channel.update(values):
+        if values is not None and not channel.update(values):
             continue
+        if channels.get(key) is not channel:
+            cells.place(key, channel)
         cells.touch(key, channel, version)
         if channel.is_available():
             updated.add(key)
@@ -57,18 +71,24 @@ def fold(cells: Cells, writes: Iterable[Writes], ran: dict[str, tuple[str, ...]]
     cells.updated = updated if bump or cells.updated is None else cells.updated | updated
 
 
-def _consume(cells: Cells, ran: dict[str, tuple[str, ...]], version: str) -> None:
+def _read(cells: Cells, ran: dict[str, tuple[str, ...]]) -> dict[str, BaseChannel[Any, Any]]:
+    """Return the channels that started the nodes. A plain trigger has none: it is not consumed but cleared."""
+    channels = cells.channels
+    return {trigger: channels[trigger] for triggers in ran.values() for trigger in triggers if trigger in channels}
+
+
+def _consume(
+    cells: Cells, ran: dict[str, tuple[str, ...]], read: dict[str, BaseChannel[Any, Any]], version: str
+) -> None:
     """Note what the nodes have seen, and empty the barriers that started them."""
-    versions, channels = cells.versions, cells.channels
+    versions = cells.versions
     cells.seen = {
         name: {trigger: versions[trigger] for trigger in triggers if trigger in versions}
         for name, triggers in ran.items()
     }
-    for triggers in ran.values():
-        for trigger in triggers:
-            channel = channels.get(trigger)  # a plain trigger has none: it is not consumed but cleared
-            if channel is not None and channel.consume():
-                cells.touch(trigger, channel, version)
+    for trigger, channel in read.items():
+        if channel.consume():
+            cells.touch(trigger, channel, version)
 
 
 def _clear(cells: Cells, keys: Iterable[str], updated: set[str], version: str) -> None:
@@ -91,23 +111,54 @@ def _finish(cells: Cells, updated: set[str], version: str) -> None:
                 updated.add(key)
 
 
-def check(cells: Cells, finished: Sequence[Task], task: Task) -> None:
-    """Raise if the task's writes cannot be folded together with those of siblings that finished before it.
+class Siblings:
+    """What the tasks of one superstep have written so far, as far as it decides what can be folded together with it.
 
-    Called before the task's writes are stored, so that a superstep that cannot be applied never gets into storage.
-    Channels that take one write are checked against the siblings; reducers are tried with this task's writes alone.
+    So a superstep that cannot be applied never gets into storage: each task is admitted before its writes are stored.
+    Reducers are tried with one task's writes alone; a failure in combination shows when all are folded.
     """
-    mine = _grouped((task.writes or (),), cells.plan.triggers, set())
-    for key, values in mine.items():
-        channel = cells.channels.get(key)
+
+    __slots__ = ("_cells", "_written")
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+        self._written: dict[str, list[Any]] = {}
+
+    def admit(self, task: Task) -> None:
+        """Raise if the task's writes do not go with those admitted before it; else remember them."""
+        mine = _grouped((task.writes or (),), self._cells.plan.triggers, set())
+        for key, values in mine.items():
+            channel = self._channel(key)
+            if channel is not None:
+                together = [*self._written.get(key, ()), *values]
+                if type(channel) not in _OURS:
+                    BaseChannel.check(channel, together)  # a program's own kind may refuse in update() alone
+                elif channel.folds:
+                    replacement(key, together)
+                    channel.check(values)
+                else:
+                    channel.check(together)
+        for key, values in mine.items():
+            self._remember(key, values)
+
+    def _remember(self, key: str, values: list[Any]) -> None:
+        """Keep what a later write may clash with: it must not cost more, the more siblings there are."""
+        channel = self._channel(key)
         if channel is None:
-            continue
-        others = [value for other in finished for name, value in other.writes or () if name == key]
-        if channel.folds:
-            replacement(key, [*others, *values])
-            channel.check(values)
+            return
+        if type(channel) not in _OURS:
+            pass
+        elif channel.folds:
+            values = [write for write in values if overwritten(write)[0]]
         else:
-            channel.check([*others, *values])
+            values = values[-1:]  # either one write is all that the channel takes, or any number is fine
+            self._written.pop(key, None)
+        if values:
+            self._written.setdefault(key, []).extend(values)
+
+    def _channel(self, key: str) -> BaseChannel[Any, Any] | None:
+        channel = self._cells.channels.get(key)
+        return self._cells.plan.template(key) if channel is None else channel
 
 
 def _grouped(writes: Iterable[Writes], triggers: frozenset[str], fired: set[str]) -> dict[str, list[Any]]:
@@ -124,18 +175,27 @@ def _grouped(writes: Iterable[Writes], triggers: frozenset[str], fired: set[str]
     return grouped
 
 
-def _prepared(cells: Cells, grouped: dict[str, list[Any]]) -> list[tuple[str, BaseChannel[Any, Any], list[Any] | None]]:
+def _prepared(
+    cells: Cells, grouped: dict[str, list[Any]], read: dict[str, BaseChannel[Any, Any]]
+) -> list[tuple[str, BaseChannel[Any, Any], list[Any] | None]]:
     """Return the channels to update with their writes, having done everything that can fail on copies.
 
-    One plain write to a channel cannot fail. Several writes, or a reducer, can: they are folded into a copy first, that
-    then takes the channel's place (writes None), so that a failure leaves no cell torn.
+    One write to most kinds of channel cannot fail. Several writes can, and reducers: they are folded into a copy first,
+    that then takes the channel's place (writes None), so that a failure leaves no cell torn. What started a node starts
+    over before it takes the writes of the same superstep.
     """
     prepared: list[tuple[str, BaseChannel[Any, Any], list[Any] | None]] = []
     for key, values in grouped.items():
-        channel = cells.open(key)
+        channel = cells.channels.get(key)
         if channel is None:
-            continue
-        if len(values) == 1 and not channel.folds:
+            template = cells.plan.template(key)
+            if template is None:
+                continue
+            channel = template.fresh()
+        elif key in read:
+            channel = channel.copy()
+            channel.consume()
+        if len(values) == 1 and type(channel) in _SURE:
             prepared.append((key, channel, values))
             continue
         folded = channel.copy()
@@ -149,3 +209,16 @@ def _prepared(cells: Cells, grouped: dict[str, list[Any]]) -> list[tuple[str, Ba
         if changed:
             prepared.append((key, folded, None))
     return prepared
+
+
+_SURE: Final[frozenset[type]] = frozenset(
+    {AnyValue, EphemeralValue, LastValue, LastValueAfterFinish, Topic, UntrackedValue}
+)
+"""Kinds that take one write, whatever it is."""
+
+_OURS: Final[frozenset[type]] = _SURE | {
+    BinaryOperatorAggregate,
+    DeltaChannel,
+    NamedBarrierValue,
+    NamedBarrierValueAfterFinish,
+}

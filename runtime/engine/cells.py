@@ -65,25 +65,15 @@ class Cells:
         """Channels whose version storage does not have yet."""
         self.lineage: dict[str, tuple[Mark, ...]] = {}
         for key, template in plan.state.items():
-            self._place(key, template.fresh())
+            self.place(key, template.fresh())
 
-    def _place(self, key: str, channel: BaseChannel[Any, Any]) -> None:
+    def place(self, key: str, channel: BaseChannel[Any, Any]) -> None:
+        """Hold this channel under its name."""
         self.channels[key] = channel
         if channel.volatile:
             self.volatile.add(key)
         if channel.deferred:
             self.deferred.add(key)
-
-    def open(self, key: str) -> BaseChannel[Any, Any] | None:
-        """Return the channel of a name, making it if the graph has it; None if it has not."""
-        channel = self.channels.get(key)
-        if channel is None:
-            template = self.plan.template(key)
-            if template is None:
-                return None
-            channel = template.fresh()
-            self._place(key, channel)
-        return channel
 
     def trigger(self, fired: set[str], version: str, *, bump: bool) -> None:
         """Note which trigger channels were written; when time passes, the others are cleared."""
@@ -156,7 +146,7 @@ class Cells:
                 if name.startswith(_TRIGGER) and not reading:
                     raise orphaned(name.removeprefix(_TRIGGER), self.plan)
                 continue
-            self._place(name, template.from_checkpoint(value))
+            self.place(name, template.from_checkpoint(value))
             self.stored[name] = value
         for key, version in checkpoint["channel_versions"].items():
             self.versions[_aliased(key, aliases)] = version

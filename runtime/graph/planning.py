@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from runtime.actors.calling import Call
 from runtime.channels import LastValue, NamedBarrierValue, NamedBarrierValueAfterFinish
 from runtime.engine.plan import BranchPlan, NodePlan, Plan, trigger_channel
+from runtime.errors import GraphDefinitionError
 from runtime.graph.subgraphs import programs_in
 from runtime.schema.introspect import Schema, introspect, merge_channels
 from runtime.types.constants import END, START, branch_to
@@ -34,11 +35,23 @@ def plan_of(graph: StateGraph[Any, Any, Any, Any], name: str, aliases: dict[str,
     guarded = replace(state, build=state.rebuild)
     nodes: dict[str, NodePlan] = {START: NodePlan(START, None, given, triggers=(START,))}
     internal: dict[str, Any] = {}
+    ends: dict[str, list[str]] = {}
+    """By node, where its plain edges lead."""
+    for start, end in graph.edge_order:
+        ends.setdefault(start, []).append(end)
+    joined: dict[str, list[tuple[str, str]]] = {}
+    """By node, the joins that wait for it, each with where it leads."""
     joins: dict[str, list[str]] = {}
+    """By node, the joins that start it."""
     for starts, end in graph.join_order:
+        key = f"join:{'+'.join(starts)}:{end}"
+        for start in dict.fromkeys(starts):
+            joined.setdefault(start, []).append((key, end))
         if end == END:
             continue
-        key = f"join:{'+'.join(starts)}:{end}"
+        if key in internal:
+            msg = f"Two join edges to {end!r} have the same name {key!r}: rename a node whose name has a '+'."
+            raise GraphDefinitionError(msg)
         kind = NamedBarrierValueAfterFinish if graph.nodes[end].defer else NamedBarrierValue
         internal[key] = kind(str, set(starts), key)
         joins.setdefault(end, []).append(key)
@@ -61,13 +74,9 @@ def plan_of(graph: StateGraph[Any, Any, Any, Any], name: str, aliases: dict[str,
             destinations=spec.destinations,
         )
     for node, plan in nodes.items():
-        plan.targets = tuple(branch_to(end) for start, end in graph.edge_order if start == node and end != END)
-        plan.joins = tuple(
-            f"join:{'+'.join(starts)}:{end}" for starts, end in graph.join_order if node in starts and end != END
-        )
-        plan.ends = any(node == start and end == END for start, end in graph.edge_order) or any(
-            node in starts and end == END for starts, end in graph.join_order
-        )
+        plan.targets = tuple(branch_to(end) for end in ends.get(node, ()) if end != END)
+        plan.joins = tuple(key for key, end in joined.get(node, ()) if end != END)
+        plan.ends = END in ends.get(node, ()) or any(end == END for _, end in joined.get(node, ()))
         plan.branches = tuple(
             BranchPlan(name, spec.call, _seen_by(asked.get((node, name)), guarded, own.get(node)), spec.ends)
             for name, spec in graph.branches.get(node, {}).items()

@@ -20,7 +20,7 @@ from runtime.actors.outcomes import Cancelled, Completed, Escalated, Failed, Pau
 from runtime.actors.supervisor import Supervisor
 from runtime.channels import MISSING
 from runtime.context.scope import enclosing_depth
-from runtime.engine.applying import apply, check
+from runtime.engine.applying import Siblings, apply
 from runtime.engine.cells import Cells
 from runtime.engine.resuming import own_answers, stored_answers, waiting
 from runtime.engine.scheduling import due
@@ -115,7 +115,8 @@ class Conductor:
         """An answer given while nothing waited: the next question gets it."""
         self._failures: list[tuple[Task, Failed]] = []
         self._command: tuple[Task, Any] | None = None
-        self._width = 0
+        self._siblings: Siblings | None = None
+        """Where a superstep has several tasks: whether what they wrote goes together."""
         self._pause: tuple[Any, ...] | None = None
         """The questions, or () for a breakpoint, that the run stops at; told once they are durable."""
         self.supervisor: Supervisor | None = None
@@ -237,17 +238,19 @@ class Conductor:
         self.finished = []
         self._failures = []
         self._command = None
+        self._siblings = Siblings(self.cells) if self.journal is not None and len(tasks) > 1 else None
         work = []
         for task in tasks:
             if task.finished:
                 self.finished.append(task.effective)
+                if self._siblings is not None:
+                    self._siblings.admit(task.effective)
                 if self.hub is not None:
                     await self.hub.task_finished(self, task.effective, cached=True)
             elif task.interrupts and task.error is None and self._held_back(task):
                 continue
             else:
                 work.append(task)
-        self._width = len(tasks)
         if self.reuse is not None and work:
             work = await self._recall(self.reuse, work)
         if work and not self._failures:
@@ -324,9 +327,9 @@ class Conductor:
     async def _completed(self, task: Task, left: int, *, cached: bool = False) -> None:
         task = task.effective
         if self.journal is not None:
-            if self._width > 1:
+            if self._siblings is not None:
                 try:
-                    check(self.cells, self.finished, task)
+                    self._siblings.admit(task)
                 except Exception as error:  # noqa: BLE001 - the node's writes are at fault
                     task.writes = None
                     await self._failed(task, Failed(error))
@@ -381,11 +384,26 @@ class Conductor:
     async def _advance(self, tasks: list[Task]) -> None:
         """Fold what the tasks wrote, and record the checkpoint that results."""
         before = self.checkpoint_id
-        apply(self.cells, tasks)
+        try:
+            apply(self.cells, tasks)
+        except Exception as error:
+            await self._not_applied(tasks, error)
+            raise
         self.kept = {}
         await self.record("loop", before)
         if self.hub is not None:
             await self.hub.values(self)
+
+    async def _not_applied(self, tasks: list[Task], error: Exception) -> None:
+        """Let the task that finished last have failed: its writes are not stored yet, and it runs again on resume."""
+        blamed = tasks[:1] if len(tasks) == 1 else []
+        if self.journal is not None:
+            blamed = self.journal.withdraw()
+        for task in blamed:
+            task.effective.writes = None
+            await self._failed(task.effective, Failed(error))
+        if blamed:
+            self._failure()
 
     async def record(self, source: str, parent: str | None) -> None:
         """Give the cells their checkpoint, at the current step, and move on to the next step."""

@@ -196,7 +196,7 @@ class Editor:
                 kept = [write for write in task.writes or () if not (self.superseded or write[0] == TASKS)]
                 if kept or not self.superseded:
                     self.journal.hold(self.parent, task.id, task.path_text, kept or task.stored_writes())
-        ran = {**self._triggers(tasks, []), **{task.name: task.triggers for task in written}}
+        ran = {**{task.name: task.triggers for task in written}, **self._triggers(tasks, [])}
         fold(self.cells, [task.writes or () for task in sorted(written, key=lambda task: task.order)], ran, bump=True)
         self.cells.seen = {task.name: self.cells.seen.get(task.name, {}) for task in written}
         await self._record("update")

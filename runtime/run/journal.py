@@ -150,6 +150,11 @@ class Journal:
         """Record what a finished task wrote, likewise."""
         self._finished.append(task)
 
+    def withdraw(self) -> list[Task]:
+        """Take back, and return, the finished tasks whose writes were not sent."""
+        tasks, self._finished = self._finished, []
+        return tasks
+
     def _settle_finished(self) -> None:
         """Turn finished tasks into writes; not before they are sent, because ``exit`` drops most of them unsent."""
         if self._finished:

@@ -5,6 +5,7 @@ Decides from what is stored and what was given, checks everything that can be ch
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from runtime.engine.applying import fold
@@ -144,16 +145,14 @@ class Opening:
     async def _new_input(self, given: Any) -> None:
         """Start over on a thread that has state: unfinished tasks are discarded, the state stays."""
         run = self.run
-        input_writes(run.plan, given)
         discarded = due(run.cells, Moment(run.checkpoint_id, run.ns, run.step, 0))
-        if discarded:
-            fold(run.cells, (), {task.name: task.triggers for task in discarded if task.triggers}, bump=True)
-        await self._start_with(given, run.checkpoint_id)
+        await self._start_with(given, run.checkpoint_id, discarded)
 
-    async def _start_with(self, given: Any, parent: str | None) -> None:
+    async def _start_with(self, given: Any, parent: str | None, discarded: Sequence[Task] = ()) -> None:
         run = self.run
         input_writes(run.plan, given)
-        fold(run.cells, [[(START, given)]], {}, bump=False)
+        ran = {task.name: task.triggers for task in discarded if task.triggers}
+        fold(run.cells, [[(START, given)]], ran, bump=bool(discarded))
         await run.record("input", parent)
         start = run.plan.nodes.get(START)
         if start is None or start.branches:
@@ -192,7 +191,8 @@ class Opening:
             if run.call.travel is None:
                 run.call.travel = Travel(run.checkpoint_id)
             tasks = await self._fork(tasks)
-        run.stop = run.step + run.config.recursion_limit
+        starting = any(task.name == START for task in tasks)  # its superstep is not counted
+        run.stop = run.step + run.config.recursion_limit + starting
         if run.journal is not None:
             for task in answered:
                 mine = next(new for new in tasks if new.path == task.path)
