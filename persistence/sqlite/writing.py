@@ -122,8 +122,8 @@ def _prune(connection: sqlite3.Connection, request: Prune) -> None:
         if request.strategy == "delete":
             _delete_thread(connection, thread_id)
             continue
-        connection.execute(QUERIES["keep_newest_checkpoints"], (thread_id,))
-        for (ns,) in connection.execute(QUERIES["namespaces"], (thread_id,)).fetchall():
+        connection.execute(QUERIES["keep_newest_checkpoints"], {"thread_id": thread_id})
+        for (ns,) in connection.execute(QUERIES["namespaces"], {"thread_id": thread_id}).fetchall():
             _sweep(connection, thread_id, ns)
 
 
@@ -138,7 +138,7 @@ def _delete_runs(connection: sqlite3.Connection, request: DeleteRuns) -> None:
 def _sweep(connection: sqlite3.Connection, thread_id: str, ns: str) -> None:
     """Delete the writes and blobs that no remaining checkpoint of a namespace needs."""
     place = (thread_id, ns)
-    connection.execute(QUERIES["delete_orphaned_writes"], place)
+    connection.execute(QUERIES["delete_orphaned_writes"], {"thread_id": thread_id, "checkpoint_ns": ns})
     kept = checkpoint_rows(connection.execute(QUERIES["kept_checkpoints"], place))
     stored = connection.execute(QUERIES["blob_keys"], place).fetchall()
     connection.executemany(QUERIES["delete_blob"], unreferenced(stored, kept))

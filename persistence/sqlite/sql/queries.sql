@@ -126,16 +126,16 @@ FROM checkpoint_blobs WHERE thread_id = ?;
 -- keep_newest_checkpoints --
 -- Delete all but the newest checkpoint of each namespace of a thread.
 DELETE FROM checkpoints
-WHERE thread_id = ?1 AND checkpoint_id < (
+WHERE thread_id = :thread_id AND checkpoint_id < (
     SELECT max(newer.checkpoint_id) FROM checkpoints AS newer
-    WHERE newer.thread_id = ?1 AND newer.checkpoint_ns = checkpoints.checkpoint_ns
+    WHERE newer.thread_id = :thread_id AND newer.checkpoint_ns = checkpoints.checkpoint_ns
 );
 
 -- namespaces --
 -- Every namespace a thread has rows in.
-SELECT checkpoint_ns FROM checkpoints WHERE thread_id = ?1
-UNION SELECT checkpoint_ns FROM checkpoint_writes WHERE thread_id = ?1
-UNION SELECT checkpoint_ns FROM checkpoint_blobs WHERE thread_id = ?1;
+SELECT checkpoint_ns FROM checkpoints WHERE thread_id = :thread_id
+UNION SELECT checkpoint_ns FROM checkpoint_writes WHERE thread_id = :thread_id
+UNION SELECT checkpoint_ns FROM checkpoint_blobs WHERE thread_id = :thread_id;
 
 -- checkpoints_of_runs --
 -- Keys of the checkpoints that one of these runs made.
@@ -150,8 +150,8 @@ DELETE FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint
 -- delete_orphaned_writes --
 -- Delete the writes of a namespace whose checkpoint is gone.
 DELETE FROM checkpoint_writes
-WHERE thread_id = ?1 AND checkpoint_ns = ?2 AND checkpoint_id NOT IN (
-    SELECT checkpoint_id FROM checkpoints WHERE thread_id = ?1 AND checkpoint_ns = ?2
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id NOT IN (
+    SELECT checkpoint_id FROM checkpoints WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns
 );
 
 -- kept_checkpoints --
