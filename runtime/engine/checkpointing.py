@@ -52,6 +52,9 @@ def take_changes(cells: Cells, kept: dict[str, Any]) -> dict[str, Any]:
             changes[key] = _grown(cells, key, value, kept)
         else:
             changes[key] = value
+            if key in cells.lineage:  # it was overwritten with a value of another type
+                del cells.lineage[key]
+                kept.pop(key, None)
     cells.changed = set()
     return changes
 

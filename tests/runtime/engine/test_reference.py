@@ -204,9 +204,10 @@ class Pair:
         ] == [(one.source, one.step, one.parent, one.next, one.values) for one in self.reference.points]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @given(sketches(), st.lists(actions, min_size=1, max_size=5), st.randoms(use_true_random=False))
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_a_thread_goes_as_the_reference_says(backend: str, sketch: Sketch, todo: list[Any], random: Any) -> None:
     pair = Pair(sketch, lambda: random.randint(0, 3))
 
@@ -218,9 +219,10 @@ def test_a_thread_goes_as_the_reference_says(backend: str, sketch: Sketch, todo:
     anyio.run(play, backend=backend)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @given(sketches(), inputs, st.randoms(use_true_random=False))
-@settings(max_examples=50)
+@settings(max_examples=25)
 def test_a_graph_without_a_saver_goes_the_same_way(backend: str, sketch: Sketch, values: Values, random: Any) -> None:
     pair = Pair(sketch, lambda: random.randint(0, 3))
     config = {"recursion_limit": LIMIT}

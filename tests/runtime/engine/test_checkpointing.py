@@ -1,0 +1,360 @@
+"""Append-only channels are stored as what they gained: read back equal, from few rows, each item stored seldom."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from math import ceil, log
+from typing import Annotated, Any, TypedDict
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
+
+from persistence.contracts.checkpoint import Addition, Mark, Unit
+from persistence.memory import InMemorySaver
+from runtime.channels import DeltaChannel, Topic
+from runtime.engine.applying import apply
+from runtime.engine.cells import Cells
+from runtime.engine.checkpointing import (
+    GROUP,
+    WORTHWHILE_ITEMS,
+    WORTHWHILE_TEXT,
+    checkpoint_of,
+    resting_on,
+    take_changes,
+)
+from runtime.types import Overwrite
+from runtime.types.ids import CheckpointIds
+from tests.runtime.engine.sketching import described, plan_of, pulled
+
+
+def gather(value: list[int], writes: Sequence[list[int]]) -> list[int]:
+    return [*value, *(item for write in writes for item in write)]
+
+
+def joined(left: list[int], right: list[int]) -> list[int]:
+    """Concatenate; a reducer of a program's own, which storage knows nothing of."""
+    return left + right
+
+
+class State(TypedDict, total=False):
+    items: Annotated[list[int], operator.add]
+    text: Annotated[str, operator.add]
+    delta: Annotated[list[int], DeltaChannel(gather)]
+    topic: Annotated[list[int], Topic(int, accumulate=True)]
+    plain: Annotated[list[int], joined]
+
+
+PLAN = plan_of(described("node", schema=State))
+IDS = CheckpointIds()
+
+
+class Thread:
+    """One run on a thread: cells, and what of them is stored."""
+
+    def __init__(self, saver: InMemorySaver, salt: str) -> None:
+        self.saver = saver
+        self.cells = Cells(PLAN, salt)
+        self.kept: dict[str, Any] = {}
+        self.head: str | None = None
+        self.stored: list[dict[str, Any]] = []
+        """What each checkpoint handed to storage."""
+
+    def write(self, **values: Any) -> None:
+        """Let a superstep pass."""
+        apply(self.cells, [pulled(PLAN, "node", *values.items())])
+
+    def save(self) -> str:
+        """Store a checkpoint as a run does; return its id."""
+        changed = take_changes(self.cells, self.kept)
+        self.stored.append(changed)
+        minted = IDS.mint(0, self.head)
+        unit = Unit(
+            "t",
+            "",
+            checkpoint=checkpoint_of(self.cells, minted, "now"),
+            parent_id=self.head,
+            changed=changed,
+            lineage=self.cells.lineage,
+        )
+        receipt = self.saver.send_nowait(self.saver.encode(unit))
+        assert receipt.error is None
+        self.head = minted
+        return minted
+
+    def load(self, checkpoint_id: str) -> Any:
+        """Go on from a stored checkpoint, as a run does; return the values that were read."""
+        found = self.saver.get_tuple({"configurable": {"thread_id": "t", "checkpoint_id": checkpoint_id}})
+        assert found is not None
+        self.cells.restore(found.checkpoint, found.lineage)
+        self.kept = {key: self.cells.stored[key] for key in self.cells.lineage if key in self.cells.stored}
+        self.head = checkpoint_id
+        return {key: value for key, value in found.checkpoint["channel_values"].items() if key in PLAN.state}
+
+
+def values(cells: Cells) -> dict[str, Any]:
+    return {key: cells.stored[key] for key in PLAN.state if key in cells.stored}
+
+
+# ---- read back equal, whatever happens -------------------------------------------------------------------------------
+
+few = st.lists(st.integers(0, 99), max_size=4)
+many = st.lists(st.integers(0, 99), min_size=5, max_size=40)
+
+
+class Branches(RuleBasedStateMachine):
+    """Several runs add, overwrite, fork and go on; every checkpoint stays what it was."""
+
+    runs = Bundle("runs")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.saver = InMemorySaver()
+        self.expected: dict[str, dict[str, Any]] = {}
+        self.salts = 0
+
+    @initialize(target=runs)
+    def begin(self) -> Thread:
+        return self._run()
+
+    def _run(self) -> Thread:
+        self.salts += 1
+        return Thread(self.saver, f"salt{self.salts}")
+
+    @rule(
+        run=runs,
+        items=few | many,
+        text=st.text(max_size=3) | st.text(min_size=100, max_size=200),
+        delta=few,
+        topic=few,
+        rounds=st.integers(1, 20),
+    )
+    def add(self, run: Thread, items: list[int], text: str, delta: list[int], topic: list[int], rounds: int) -> None:
+        for _ in range(rounds):
+            run.write(items=items, text=text, delta=delta, topic=topic, plain=items)
+            self._save(run)
+
+    @rule(run=runs, items=few | many)
+    def several_supersteps_are_saved_as_one(self, run: Thread, items: list[int]) -> None:
+        """As the mode does that saves when a run ends."""
+        for _ in range(3):
+            run.write(items=items, text="x")
+        self._save(run)
+
+    @rule(run=runs, items=few | many)
+    def overwrite(self, run: Thread, items: list[int]) -> None:
+        run.write(items=Overwrite(items), text=Overwrite("anew"), delta=Overwrite(items))
+        self._save(run)
+
+    @rule(run=runs)
+    def rewrite_with_an_equal_beginning(self, run: Thread) -> None:
+        """The items are equal and not the same: nothing may rest on that."""
+        run.write(items=Overwrite([True if item == 1 else item for item in run.cells.stored.get("items", [])]))
+        self._save(run)
+
+    @rule(target=runs, run=runs, data=st.data())
+    def fork(self, run: Thread, data: st.DataObject) -> Any:
+        if not self.expected:
+            return multiple()
+        place = data.draw(st.sampled_from(sorted(self.expected)))
+        branch = self._run()
+        assert branch.load(place) == self.expected[place]
+        return branch
+
+    @rule(run=consumes(runs))
+    def end(self, run: Thread) -> None:
+        """The run is over; what it stored stays."""
+
+    @rule(target=runs)
+    def resume(self) -> Any:
+        if not self.expected:
+            return self._run()
+        run = self._run()
+        run.load(max(self.expected))
+        return run
+
+    def _save(self, run: Thread) -> None:
+        self.expected[run.save()] = values(run.cells)
+        for marks in run.cells.lineage.values():
+            assert len(marks) <= rows_at_most(marks[-1].index)
+            assert [mark.index for mark in marks] == chain(marks[-1].index)
+
+    @invariant()
+    def every_checkpoint_reads_as_it_was_written(self) -> None:
+        for checkpoint_id in list(self.expected)[-3:]:
+            assert Thread(self.saver, "reader").load(checkpoint_id) == self.expected[checkpoint_id]
+
+    def teardown(self) -> None:
+        for checkpoint_id, expected in self.expected.items():
+            assert Thread(self.saver, "reader").load(checkpoint_id) == expected
+
+
+Branches.TestCase.settings = settings(max_examples=10, stateful_step_count=12, deadline=None)
+TestBranches = pytest.mark.slow(Branches.TestCase)
+
+
+# ---- the shape -------------------------------------------------------------------------------------------------------
+
+
+def chain(index: int) -> list[int]:
+    """Return the additions that are read for an addition, oldest first."""
+    rows = [index]
+    while rows[0]:
+        rows.insert(0, resting_on(rows[0]))
+    return rows
+
+
+def rows_at_most(index: int) -> int:
+    return 1 + (GROUP - 1) * levels(index)
+
+
+def levels(index: int) -> int:
+    return ceil(log(index + 1, GROUP)) if index else 0
+
+
+@given(st.integers(1, 10**9) | st.integers(1, 1000))
+def test_an_addition_rests_on_an_earlier_one_that_the_one_before_it_was_read_through(index: int) -> None:
+    base = resting_on(index)
+    assert 0 <= base < index
+    assert base in chain(index - 1)
+
+
+@given(st.integers(1, 10**9) | st.integers(1, 10_000))
+def test_few_rows_are_read(index: int) -> None:
+    assert len(chain(index)) <= rows_at_most(index)
+
+
+def test_a_level_is_eight_additions() -> None:
+    assert [resting_on(index) for index in (1, 2, 7, 8, 9, 15, 16, 63, 64, 65, 512)] == [
+        0,
+        1,
+        6,
+        0,
+        8,
+        14,
+        8,
+        62,
+        0,
+        64,
+        0,
+    ]
+
+
+@pytest.mark.parametrize("count", [10, 100, 1000])
+def test_each_item_is_stored_once_a_level(count: int) -> None:
+    thread = Thread(InMemorySaver(), "salt")
+    thread.write(items=list(range(WORTHWHILE_ITEMS)))
+    thread.save()
+    for number in range(count):
+        thread.write(items=[number])
+        thread.save()
+    stored = sum(
+        len(one["items"].items) if isinstance(one["items"], Addition) else len(one["items"]) for one in thread.stored
+    )
+    assert stored <= (count + WORTHWHILE_ITEMS) * (1 + levels(count))
+
+
+def test_bytes_grow_about_as_fast_as_the_state() -> None:
+    def size(count: int) -> int:
+        thread = Thread(InMemorySaver(), "salt")
+        for _ in range(count):
+            thread.write(items=[7] * 10)
+            thread.save()
+        space = thread.saver._tables.threads["t"][""]
+        return sum(len(data) for _, data in space.blobs.values())
+
+    assert size(400) < 2.4 * size(200)
+
+
+# ---- when it is worth it ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "short", "long", "more"),
+    [
+        ("items", [1] * (WORTHWHILE_ITEMS - 1), [1] * WORTHWHILE_ITEMS, [2]),
+        ("text", "x" * (WORTHWHILE_TEXT - 1), "x" * WORTHWHILE_TEXT, "y"),
+    ],
+)
+def test_short_values_are_stored_whole(key: str, short: Any, long: Any, more: Any) -> None:
+    for value, expected in ((short, short + more), (long, Addition(Mark(0, "00000001.salt", len(long)), 1, more))):
+        thread = Thread(InMemorySaver(), "salt")
+        for write in (value, more):
+            thread.write(**{key: write})
+            thread.save()
+        assert thread.stored[-1][key] == expected
+
+
+def test_a_value_that_was_written_again_unchanged_adds_nothing() -> None:
+    thread = Thread(InMemorySaver(), "salt")
+    for write in ([1] * WORTHWHILE_ITEMS, []):
+        thread.write(items=write)
+        thread.save()
+    assert thread.stored[-1]["items"].items == []
+
+
+@pytest.mark.parametrize("after", [[1, 2], [3] * 20, [1.0] * 9, "text" * 100, {"not": "a list"}])
+def test_a_value_that_does_not_go_on_is_stored_whole(after: Any) -> None:
+    thread = Thread(InMemorySaver(), "salt")
+    for write in ([1] * WORTHWHILE_ITEMS, Overwrite(after)):
+        thread.write(items=write)
+        thread.save()
+    assert thread.stored[1]["items"] == after
+    assert thread.load(str(thread.head))["items"] == after
+
+
+def test_a_text_that_does_not_go_on_is_stored_whole() -> None:
+    thread = Thread(InMemorySaver(), "salt")
+    for write in ("x" * WORTHWHILE_TEXT, Overwrite("y" * WORTHWHILE_TEXT * 2)):
+        thread.write(text=write)
+        thread.save()
+    assert thread.stored[1]["text"] == "y" * WORTHWHILE_TEXT * 2
+
+
+def test_only_what_changed_is_handed_to_storage() -> None:
+    thread = Thread(InMemorySaver(), "salt")
+    thread.write(items=[1], text="x")
+    thread.save()
+    thread.write(text="y")
+    thread.save()
+    thread.save()
+    assert [sorted(one) for one in thread.stored] == [["items", "text"], ["text"], []]
+
+
+def test_a_base_that_is_not_known_is_not_rested_on() -> None:
+    """The checkpoint comes from a saver that tells no lineage."""
+    thread = Thread(InMemorySaver(), "salt")
+    thread.write(items=[1] * 20)
+    thread.save()
+    branch = Thread(thread.saver, "branch")
+    branch.load(str(thread.head))
+    branch.cells.lineage.clear()
+    branch.write(items=[2])
+    branch.save()
+    assert branch.stored == [{"items": [*[1] * 20, 2]}]
+    again = Thread(thread.saver, "again")
+    again.load(str(branch.head))
+    again.cells.lineage["items"] = again.cells.lineage["items"][1:]
+    again.write(items=[3])
+    again.save()
+    assert again.stored == [{"items": [*[1] * 20, 2, 3]}]
+
+
+def test_what_a_program_folds_its_own_way_is_stored_whole() -> None:
+    thread = Thread(InMemorySaver(), "salt")
+    for number in range(3):
+        thread.write(plain=[number] * 20)
+        thread.save()
+    assert [type(one["plain"]) for one in thread.stored] == [list, list, list]
+    assert thread.cells.lineage == {}
+
+
+def test_a_checkpoint_lists_what_the_last_superstep_changed() -> None:
+    thread = Thread(InMemorySaver(), "salt")
+    assert checkpoint_of(thread.cells, "id", "now")["updated_channels"] is None
+    thread.write(text="x", items=[1])
+    checkpoint = checkpoint_of(thread.cells, "id", "now")
+    assert (checkpoint["v"], checkpoint["id"], checkpoint["ts"]) == (4, "id", "now")
+    assert checkpoint["updated_channels"] == ["items", "text"]
