@@ -77,6 +77,7 @@ class Call:
         if self.is_async:
             return await Contained(context.run(function, value), context, scope)
         scope.waits()
+        scope.inside = True
         try:
             result = await in_thread(partial(context.run, function, value), _limiter(scope.depth))
         except (NodeCancelledError, anyio.get_cancelled_exc_class()):
@@ -104,30 +105,34 @@ class Contained:
         """Told when the awaitable waits for the first time."""
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        run = self.context.run
+        run, scope = self.context.run, self.scope
         steps: Any = self.awaitable
         if not inspect.iscoroutine(steps):
             steps = steps.__await__()
+        scope.inside = True
         try:
             waiting = run(steps.send, None)
         except StopIteration as stop:
             return stop.value
-        self.scope.waits()
+        scope.waits()
         while True:
+            scope.inside = False
             try:
                 sent = yield waiting
-                hub = self.scope.run.hub
+                hub = scope.run.hub
                 if hub is not None and hub.full:
                     yield from hub.room().__await__()  # a slow consumer slows the node
             except GeneratorExit:
                 run(steps.close)
                 raise
             except BaseException as error:  # noqa: BLE001 - everything is the awaitable's to handle
+                scope.inside = True
                 try:
                     waiting = run(steps.throw, error)
                 except StopIteration as stop:
                     return stop.value
             else:
+                scope.inside = True
                 try:
                     waiting = run(steps.send, sent)
                 except StopIteration as stop:

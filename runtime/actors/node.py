@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from runtime.engine.cells import Cells
     from runtime.engine.plan import BranchPlan, NodePlan
     from runtime.engine.tasks import Task
+    from runtime.types.interrupts import Interrupt
     from runtime.types.policy import RetryPolicy
 
 
@@ -105,6 +106,8 @@ class NodeActor:
             raise
         finally:
             scope.ended = True
+            if scope.subruns is not None:
+                await scope.subruns.end()
         return outcome
 
     async def _handled(self, task: Task, handler: NodePlan, reason: Exception) -> Outcome:
@@ -122,21 +125,20 @@ class NodeActor:
             try:
                 task.writes = await self._attempt(context, scope, task)
             except GraphInterrupt as pause:
-                return Paused(tuple(scope.asked) or pause.interrupts)
+                return _paused(scope, pause.interrupts)
             except ParentCommand as command:
                 return Escalated(command.command)
             except (Exception, BaseExceptionGroup) as error:
                 paused, failure = _parted(error)
                 if failure is None:
-                    return Paused(tuple(scope.asked) or _asked_in(paused))
+                    return _paused(scope, _asked_in(paused))
                 if not isinstance(failure, Exception):
                     raise
                 pause_for = self._retry_pause(scope, failure)
                 if pause_for is None:
                     return Failed(failure, scope.attempt)
                 scope.waits()
-                if scope.task_calls:
-                    await self.stage.end_calls(task)
+                await self._end_attempt(task, scope)
                 await anyio.sleep(pause_for)
                 scope.attempt += 1
                 scope.restart()
@@ -144,11 +146,18 @@ class NodeActor:
                 if not is_self_inflicted(error):
                     raise
                 msg = f"Node {task.name!r} raised {type(error).__name__} although nobody had cancelled it."
-                failure = NodeCancelledError(msg)
-                failure.__cause__ = error
-                return Failed(failure, scope.attempt)
+                ended = NodeCancelledError(msg)
+                ended.__cause__ = error
+                return Failed(ended, scope.attempt)
             else:
                 return COMPLETED
+
+    async def _end_attempt(self, task: Task, scope: Scope) -> None:
+        """End what the failed attempt has left behind."""
+        if scope.subruns is not None:
+            await scope.subruns.end()
+        if scope.task_calls:
+            await self.stage.end_calls(task)
 
     async def _attempt(self, context: Context, scope: Scope, task: Task) -> list[tuple[str, Any]]:
         node, stage = self.node, self.stage
@@ -171,8 +180,10 @@ class NodeActor:
                     result = await timed(timeout, node, scope, node.call(context, scope, value))
                 else:
                     result = await node.call(context, scope, value)
-            except ChildCommand as signal:
-                result = signal.command
+            except (ChildCommand, BaseExceptionGroup) as signal:
+                result = _command_of(signal)
+                if result is None:
+                    raise
             if before is not None and fingerprint(value) != before and result is not value:
                 msg = (
                     f"Node {task.name!r} changed its input in place. Such a change is not recorded: return it as an "
@@ -237,6 +248,23 @@ class NodeActor:
         if scope.first_attempt is None:
             scope.first_attempt = time()
         return policy.pause(scope.attempt, random())  # noqa: S311 - jitter, not a secret
+
+
+def _paused(scope: Scope, raised: tuple[Interrupt, ...]) -> Paused:
+    questions = scope.questions
+    return Paused(tuple(questions.asked) or raised, tuple(questions.settled))
+
+
+def _command_of(signal: BaseException) -> Any:
+    """Return the command of a subgraph to its parent, also out of a task group; None if there is none."""
+    if isinstance(signal, ChildCommand):
+        return signal.command
+    assert isinstance(signal, BaseExceptionGroup)  # noqa: S101 - nothing else is caught
+    commands, rest = signal.split(ChildCommand)
+    leaf: BaseException | None = commands if rest is None else None
+    while isinstance(leaf, BaseExceptionGroup):
+        leaf = leaf.exceptions[0]
+    return leaf.command if isinstance(leaf, ChildCommand) else None
 
 
 def _parted(error: BaseException) -> tuple[BaseException | None, BaseException | None]:

@@ -19,6 +19,8 @@ class Paused:
     """The node waits for answers."""
 
     interrupts: tuple[Interrupt, ...]
+    settled: tuple[Interrupt, ...] = ()
+    """Questions asked at once with these that have their answer already."""
 
 
 @dataclass(frozen=True, slots=True)

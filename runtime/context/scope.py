@@ -6,12 +6,10 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
 from runtime.context.runtime import ExecutionInfo, RunControl, Runtime
+from runtime.engine.questions import Questions
 from runtime.engine.tasks import HandlerTask
-from runtime.errors import GraphInterrupt, NodeError
-from runtime.schema.answering import accepted, described
+from runtime.errors import NodeError
 from runtime.types.asking import ASKER
-from runtime.types.ids import interrupt_id
-from runtime.types.interrupts import Interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +17,28 @@ if TYPE_CHECKING:
     from runtime.engine.tasks import Task
     from runtime.types.config import CallConfig, RunnableConfig
     from runtime.types.streams import StreamWriter
+
+
+class Answerer(Protocol):
+    """Where a subgraph stands in its parent."""
+
+    @property
+    def scope(self) -> Scope:
+        """Scope of the parent's task."""
+        ...
+
+    @property
+    def aside(self) -> bool:
+        """Whether that task started it beside its own line of work, so maybe at once with others."""
+        ...
+
+
+class Subruns(Protocol):
+    """The subgraphs that an attempt runs."""
+
+    async def end(self) -> None:
+        """Cancel what still runs."""
+        ...
 
 
 class RunView(Protocol):
@@ -35,12 +55,14 @@ class RunView(Protocol):
         ...
     hub: Any
     """Where the run reports to, or None."""
-    answerer: Scope | None
+    answerer: Answerer | None
     """Who answers questions instead: the parent's task, for a subgraph without state of its own."""
     depth: int
     """How many runs this one is nested in, itself included."""
     loose_answers: list[Any]
     """An answer given while nothing waited: the next question gets it."""
+    width: int
+    """How many tasks the superstep has."""
 
     def start_call(self, node: Any, scope: Scope, arguments: Any) -> Any:
         """Start a call of a @task function; return its future."""
@@ -59,15 +81,16 @@ class Scope:
 
     __slots__ = (
         "_config",
-        "asked",
+        "_questions",
         "attempt",
         "beat",
-        "calls",
         "children",
         "ended",
         "first_attempt",
+        "inside",
         "on_wait",
         "run",
+        "subruns",
         "task",
         "task_calls",
     )
@@ -81,10 +104,11 @@ class Scope:
         """How many subgraphs this attempt has called."""
         self.task_calls = 0
         """How many @task functions this attempt has called."""
-        self.calls = 0
-        """How many questions this attempt has put."""
-        self.asked: list[Interrupt] = []
-        """Those without an answer."""
+        self._questions: Questions | None = None
+        self.inside = False
+        """Whether the node's own line of work is what runs right now, not something that it started beside it."""
+        self.subruns: Subruns | None = None
+        """The subgraphs that the node runs, once it ran one."""
         self.ended = False
         """Whether the node is done; what it left behind cannot make calls any more."""
         self.beat: Any = None
@@ -105,40 +129,28 @@ class Scope:
 
     def restart(self) -> None:
         """Begin another attempt."""
-        self.calls = self.children = self.task_calls = 0
-        self.asked.clear()
+        self.children = self.task_calls = 0
+        self._questions = self.subruns = None
 
-    def ask(self, value: Any, response_schema: Any) -> Any:
+    @property
+    def questions(self) -> Questions:
+        """What this attempt asks."""
+        if self._questions is None:
+            self._questions = Questions(self.task)
+        return self._questions
+
+    def ask(self, value: Any, response_schema: Any, *, aside: bool = False) -> Any:
         """Return the recorded answer to this call, or pause the node."""
+        aside = aside or not self.inside
         answerer = self.run.answerer
         if answerer is not None:
-            return answerer.ask(value, response_schema)
-        index = self.calls
-        self.calls += 1
-        answers = self.task.answers
-        if index == len(answers) and self.run.loose_answers:
-            answers.append(self.run.loose_answers.pop())
-        if index < len(answers):
-            try:
-                return accepted(response_schema, answers[index])
-            except Exception:
-                del answers[index:]
-                raise
-        asked_as = interrupt_id(self.task.ns, index)
-        if asked_as in self.task.below:
-            try:
-                return accepted(response_schema, self.task.below[asked_as])
-            except Exception:
-                del self.task.below[asked_as]
-                raise
-        question = Interrupt(value=value, id=asked_as, response_schema=described(response_schema))
-        self.asked.append(question)
-        raise GraphInterrupt((question,))
+            return answerer.scope.ask(value, response_schema, aside=aside or answerer.aside or self.run.width > 1)
+        return self.questions.ask(value, response_schema, self.run.loose_answers, aside=aside)
 
     @property
     def pausing(self) -> bool:
         """Whether this attempt has asked something that has no answer."""
-        return bool(self.asked)
+        return self._questions is not None and bool(self._questions.asked)
 
     @property
     def depth(self) -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from runtime.engine.questions import own_ids, renamed
 from runtime.engine.tasks import HandlerTask, is_output
 from runtime.errors import StoredNodeError, UnknownInterruptError
 from runtime.types.constants import ERROR, ERROR_SOURCE_NODE, INTERRUPT, NO_WRITES, NULL_TASK_ID, RESUME
@@ -76,8 +78,7 @@ def own_answers(task: Task) -> dict[str, Any]:
     """Return, of the answers by id, those to the task's own questions; the rest are for subgraphs."""
     if not task.below:
         return {}
-    reach = len(task.answers) + len(task.below) + len(task.interrupts)
-    own = {interrupt_id(task.ns, index) for index in range(reach)}
+    own = own_ids(task)
     return {key: value for key, value in task.below.items() if key in own}
 
 
@@ -97,32 +98,77 @@ def answer(tasks: Sequence[Task], resume: Any) -> list[Task]:
     Raises UnknownInterruptError, before anything is stored, for an id that is not pending and for one answer to
     several questions.
     """
-    pending = [(task, question) for task in tasks for question in waiting(task)]
-    pending_ids = [question.id for _, question in pending]
-    if is_id_map(resume):
-        unknown = [key for key in resume if key not in pending_ids]
-        if unknown:
-            msg = f"No pending interrupt has the id {unknown[0]!r}. Pending: {pending_ids or 'none'}."
-            raise UnknownInterruptError(msg, reason="not_pending", interrupt_ids=unknown, pending_ids=pending_ids)
-        given = resume
-    elif len(pending) > 1:
-        msg = (
-            "When there are multiple pending interrupts, you must specify the interrupt id when resuming: "
-            f"Command(resume={{id: answer}}). Pending: {pending_ids}."
-        )
-        raise UnknownInterruptError(msg, reason="ambiguous", interrupt_ids=(), pending_ids=pending_ids)
-    else:
-        given = dict.fromkeys(pending_ids, resume)
+    pending = [(task, question.id) for task in tasks for question in waiting(task)]
+    given = by_id([key for _, key in pending], [key for _, key in pending], resume)
     answered = []
-    for task, question in pending:
-        if question.id in given:
-            if question.id == interrupt_id(task.ns, len(task.answers)):
-                task.answers = [*task.answers, given[question.id]]
-            else:
-                task.below[question.id] = given[question.id]
+    for task, key in pending:
+        if key in given:
+            _accept(task, key, given[key])
             if task not in answered:
                 answered.append(task)
     return answered
+
+
+def reopen(tasks: Sequence[Task], resume: Any) -> list[Task]:
+    """Answer questions that a superstep once put, whether or not they have an answer; return those tasks.
+
+    What a task did after its old answer has not happened. One answer without an id is for the question that waits, or
+    if none does for the only one there was.
+
+    Raises UnknownInterruptError as ``answer`` does.
+    """
+    put = {question.id: task for task in tasks for question in task.interrupts}
+    known = {**put, **{interrupt_id(task.ns, index): task for task in tasks for index in range(len(task.answers))}}
+    open_ids = [question.id for task in tasks for question in waiting(task)] or list(put)
+    answered = []
+    for key, value in by_id(known, open_ids, resume).items():
+        task = known[key]
+        for index in range(len(task.answers)):
+            if key == interrupt_id(task.ns, index):
+                del task.answers[index:]
+                break
+        task.writes = task.error = None
+        _accept(task, key, value)
+        if task not in answered:
+            answered.append(task)
+    return answered
+
+
+def carry_over(old: Task, new: Task) -> None:
+    """Give a task what an earlier execution of it has: its result, and the answers to questions of its own."""
+    new.writes, new.answers = old.writes, old.answers
+    names = renamed(old, new)
+    new.below = {names.get(key, key): value for key, value in old.below.items()}
+    new.interrupts = tuple(
+        replace(question, id=names[question.id])
+        for question in old.interrupts
+        if question.id in names and question.id in old.below
+    )
+
+
+def _accept(task: Task, key: str, value: Any) -> None:
+    if key == interrupt_id(task.ns, len(task.answers)):
+        task.answers = [*task.answers, value]
+    else:
+        task.below[key] = value
+
+
+def by_id(known: Collection[str], waiting_ids: Sequence[str], resume: Any) -> Mapping[str, Any]:
+    """Return answers by id."""
+    if is_id_map(resume):
+        unknown = [key for key in resume if key not in known]
+        if unknown:
+            msg = f"No pending interrupt has the id {unknown[0]!r}. Pending: {list(known) or 'none'}."
+            raise UnknownInterruptError(msg, reason="not_pending", interrupt_ids=unknown, pending_ids=list(known))
+        answers: Mapping[str, Any] = resume
+        return answers
+    if len(waiting_ids) > 1:
+        msg = (
+            "When there are multiple pending interrupts, you must specify the interrupt id when resuming: "
+            f"Command(resume={{id: answer}}). Pending: {list(waiting_ids)}."
+        )
+        raise UnknownInterruptError(msg, reason="ambiguous", interrupt_ids=(), pending_ids=waiting_ids)
+    return dict.fromkeys(waiting_ids, resume)
 
 
 def is_id_map(resume: Any) -> bool:

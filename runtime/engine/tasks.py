@@ -150,6 +150,7 @@ class HandlerTask(Task):
         self.reason = reason
         self.triggers = failed.triggers
         self.below = failed.below
+        self.interrupts = failed.interrupts
 
     @property
     def id(self) -> str:

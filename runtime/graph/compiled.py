@@ -19,7 +19,6 @@ from runtime.run.nesting import enclosing
 from runtime.run.program import Call, Program
 from runtime.run.views import RunStatistics
 from runtime.schema.introspect import introspect
-from runtime.schema.reachable import types_in
 from runtime.streaming.hub import Hub, check_modes
 from runtime.types.config import CallConfig, merge_configs, parse_config
 from runtime.types.parameters import ContextT, InputT, OutputT, StateT
@@ -52,16 +51,12 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
         if caching is not None:
             keepers.append(caching.cache)
         if keepers:
-            plan = self.program.plan
             hints = [self.builder.state_schema, self.builder.input_schema, self.builder.output_schema]
             hints += getattr(self.builder, "hints", ())
-            hints += [node.schema.type for node in plan.nodes.values()]
-            hints += [channel.typ for channel in plan.state.values()]
             if self.program.context_schema is not None:
                 hints.append(self.program.context_schema)
-            types = types_in(*hints)
             for keeper in keepers:
-                keeper.register_types(types)
+                self.program.register_types(keeper, *hints)
 
     @property
     def name(self) -> str:
@@ -157,7 +152,7 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
             )
             async with stream:
                 return [chunk async for chunk in stream]
-        around = enclosing(config)
+        around = enclosing(self.program.defaults, config)
         call = self._call(
             input,
             config,
@@ -212,7 +207,7 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
         """
         modes, single = check_modes("updates" if stream_mode is None else stream_mode)
         hub = Hub(modes, single=single, subgraphs=subgraphs)
-        around = enclosing(config)
+        around = enclosing(self.program.defaults, config)
         call = self._call(
             input,
             config,

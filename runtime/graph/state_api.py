@@ -14,10 +14,11 @@ from runtime.engine.projecting import values_of, writes_view
 from runtime.engine.resuming import match, null_writes, waiting
 from runtime.engine.scheduling import due
 from runtime.engine.tasks import Moment, Task
-from runtime.graph.subgraphs import find
+from runtime.graph.subgraphs import find, fits
 from runtime.run.editing import Editor
-from runtime.run.nesting import names_of
+from runtime.run.journal import CALLER
 from runtime.run.opening import missing_checkpoint
+from runtime.run.travelling import names_of
 from runtime.types.config import checkpoint_config, parse_config
 from runtime.types.constants import PULL, RETURN, ROOT
 from runtime.types.snapshot import PregelTask, StateSnapshot, StateUpdate
@@ -31,8 +32,7 @@ __all__ = ["StateUpdate", "get_history", "get_state", "update_state"]
 
 async def get_state(program: Program, config: CallConfig, *, subgraphs: bool) -> StateSnapshot:
     """Return one snapshot: the live view of a thread, or the record of an addressed checkpoint."""
-    program = program_at(program, config.checkpoint_ns)
-    found: CheckpointTuple | None = await program.saver.aget_tuple({"configurable": _address(config)})
+    program, found = await _located(program, config)
     if found is None:
         if config.checkpoint_id is not None:
             raise missing_checkpoint(config.checkpoint_id, config.thread_id or "", config.checkpoint_ns)
@@ -47,31 +47,57 @@ async def _with_subgraphs(program: Program, taken: StateSnapshot) -> StateSnapsh
     for task in taken.tasks:
         inner = task
         if isinstance(task.state, dict):
-            address = parse_config(task.state)
-            found = await program.saver.aget_tuple({"configurable": _address(address)})
+            candidates = [_at_home(each, program) for each in program.plan.nodes[task.name].subgraphs]
+            child, found = await _newest(candidates, parse_config(task.state), task)
             if found is not None:
-                child = replace(program.plan.nodes[task.name].subgraphs[0], saver=program.saver)
-                deep = await _with_subgraphs(child, snapshot(child, found, live=True))
-                inner = task._replace(state=deep)
+                inner = task._replace(state=await _with_subgraphs(child, snapshot(child, found, live=True)))
         tasks.append(inner)
     return taken._replace(tasks=tuple(tasks))
 
 
-def program_at(program: Program, ns: str, *, strict: bool = False) -> Program:
-    """Return the program whose state a namespace holds, with the saver that keeps it.
+async def _newest(
+    candidates: Sequence[Program], config: CallConfig, task: PregelTask
+) -> tuple[Program, CheckpointTuple | None]:
+    """Return the newest checkpoint of a task's subgraph; of one that outlives the task, as the task left it."""
+    address = {"configurable": _address(config)}
+    outlives = config.checkpoint_ns == names_of(config.checkpoint_ns)
+    for child in candidates:
+        found: CheckpointTuple | None = None
+        if outlives:
+            async for each in child.saver.alist(address, filter={CALLER: task.id}, limit=1):
+                found = each
+        if found is None and (not outlives or task.result is None):
+            found = await child.saver.aget_tuple(address)
+        if found is not None and fits(child, found.checkpoint["channel_values"]):
+            return child, found
+    return candidates[0], None
+
+
+async def _located(
+    program: Program, config: CallConfig, *, strict: bool = False
+) -> tuple[Program, CheckpointTuple | None]:
+    """Return the program whose state a namespace holds, with the addressed checkpoint or the newest.
 
     Raises ValueError for an unknown subgraph when ``strict``; otherwise this graph itself reads it.
     """
-    if not ns:
-        return program
-    found = find(program.plan, ns)
-    if found is None:
-        if strict:
-            msg = f"Subgraph {ns!r} not found in graph {program.plan.name!r}."
+    candidates = [program]
+    if config.checkpoint_ns:
+        candidates = [_at_home(each, program) for each in find(program.plan, config.checkpoint_ns)]
+        if not candidates and strict:
+            msg = f"Subgraph {config.checkpoint_ns!r} not found in graph {program.plan.name!r}."
             raise ValueError(msg)
-        return program
-    own = found.saver is not None and not isinstance(found.saver, bool)
-    return found if own else replace(found, saver=program.saver)
+    candidates = candidates or [program]
+    for child in candidates:
+        found: CheckpointTuple | None = await child.saver.aget_tuple({"configurable": _address(config)})
+        if found is not None and (len(candidates) == 1 or fits(child, found.checkpoint["channel_values"])):
+            return child, found
+    return candidates[0], None
+
+
+def _at_home(child: Program, program: Program) -> Program:
+    """Return a subgraph's program with the saver that keeps its state."""
+    own = child.saver is not None and not isinstance(child.saver, bool)
+    return child if own else replace(child, saver=program.saver)
 
 
 async def get_history(
@@ -85,7 +111,8 @@ async def get_history(
     if limit is not None and limit < 0:
         msg = f"limit must be at least 0, got {limit}."
         raise ValueError(msg)
-    program = program_at(program, config.checkpoint_ns)
+    if config.checkpoint_ns:
+        program, _ = await _located(program, config)
     found = program.saver.alist({"configurable": _address(config)}, filter=filter, before=before, limit=limit)
     async for item in found:
         yield snapshot(program, item, live=False)
@@ -123,14 +150,15 @@ def snapshot(program: Program, found: CheckpointTuple, *, live: bool) -> StateSn
             left = tasks
     else:
         left = tasks
+    around = found.metadata.get("parents")
     parent = found.parent_config["configurable"] if found.parent_config else None
     return StateSnapshot(
         values=values_of(cells, program.plan.state),
         next=tuple(task.name for task in left),
-        config=_config(address["thread_id"], ns, checkpoint["id"], found.metadata.get("parents")),
+        config=_config(address["thread_id"], ns, checkpoint["id"], around),
         metadata=dict(found.metadata),
         created_at=checkpoint["ts"],
-        parent_config=checkpoint_config(parent["thread_id"], ns, parent["checkpoint_id"]) if parent else None,
+        parent_config=_config(parent["thread_id"], ns, parent["checkpoint_id"], around) if parent else None,
         tasks=shown,
         interrupts=tuple(question for task in shown for question in task.interrupts),
     )
@@ -160,7 +188,7 @@ def _applied(cells: Cells, finished: list[Task]) -> bool:
 
 def _inner_config(task: Task, thread_id: str) -> Any:
     """Return the address of a task's subgraph; None if it has none, or none that keeps state."""
-    if not task.node.subgraphs or task.finished:
+    if not task.node.subgraphs:
         return None
     ns = names_of(task.ns) if task.node.subgraphs[0].saver is True else task.ns
     return {"configurable": {"thread_id": thread_id, "checkpoint_ns": ns}}
@@ -196,5 +224,6 @@ async def update_state(
     program: Program, config: CallConfig, supersteps: Sequence[Sequence[StateUpdate]]
 ) -> RunnableConfig:
     """Apply updates; see run/editing."""
-    program = program_at(program, config.checkpoint_ns, strict=True)
+    if config.checkpoint_ns:
+        program, _ = await _located(program, config, strict=True)
     return await Editor(program, config, os.urandom(6).hex()).apply(supersteps)

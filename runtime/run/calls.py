@@ -24,6 +24,7 @@ from runtime.engine.tasks import Task
 from runtime.errors import GraphInterrupt, NodeCancelledError
 from runtime.run.caching import asked
 from runtime.run.futures import TaskFuture
+from runtime.run.nesting import save_subgraphs
 from runtime.schema.coerce import view
 from runtime.types.constants import ERROR, INTERRUPT, NS_SEP, PUSH, RESUME, RETURN
 from runtime.types.ids import task_id
@@ -172,6 +173,10 @@ class Calls:
         if answered:
             await self._record(task, [(RESUME, stored_answers(task))])
         outcome, cached = await self._recalled_or_run(task)
+        if run.unsaved and not isinstance(outcome, Completed):
+            await save_subgraphs(run, task)
+        if isinstance(outcome, Paused):
+            task.interrupts = (*outcome.interrupts, *outcome.settled)
         try:
             await self._record(task, _writes(task, outcome, answered=answered))
         except SerializationError as error:
@@ -214,8 +219,7 @@ class Calls:
         elif isinstance(outcome, Failed):
             await run.hub.task_failed(run, task, outcome.error)
         elif isinstance(outcome, Paused):
-            task.interrupts = outcome.interrupts
-            await run.hub.task_paused(run, task)
+            run.pauses(task)
 
     @staticmethod
     def _end(future: TaskFuture[Any], outcome: Outcome) -> None:
@@ -258,6 +262,8 @@ class Calls:
         questions = {question.id: question for future in futures for question in future.questions}
         if isinstance(outcome, Paused):
             questions |= {question.id: question for question in outcome.interrupts}
+            caller.writes = None
+            return replace(outcome, interrupts=tuple(questions.values()))
         if questions:
             caller.writes = None
             return Paused(tuple(questions.values()))
@@ -299,7 +305,7 @@ def _writes(task: CallTask, outcome: Outcome, *, answered: bool) -> list[tuple[s
         pending = [] if outcome.pending is None else [(INTERRUPT, list(outcome.pending))]
         return [(ERROR, repr(outcome.error)), *pending, *answers]
     if isinstance(outcome, Paused):
-        return [(INTERRUPT, list(outcome.interrupts)), *answers]
+        return [(INTERRUPT, list(task.interrupts)), *answers]
     return []
 
 

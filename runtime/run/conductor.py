@@ -29,10 +29,19 @@ from runtime.errors import ErrorCode, GraphDrained, GraphRecursionError, ParentC
 from runtime.run.caching import Reuse
 from runtime.run.calls import Calls
 from runtime.run.claiming import claimed
-from runtime.run.journal import Journal
-from runtime.run.nesting import placed, rooted, run_nested
+from runtime.run.journal import CALLER, Journal
+from runtime.run.nesting import Family, detached, placed, run_nested, save_subgraphs
 from runtime.run.opening import Opening
-from runtime.run.views import RunStatistics, checkpoint_view, output_of, run_statistics, tell_of_waiting_joins
+from runtime.run.travelling import rooted
+from runtime.run.views import (
+    RunStatistics,
+    checkpoint_view,
+    failure_of,
+    output_of,
+    run_statistics,
+    tell_of_waiting_joins,
+)
+from runtime.streaming.tee import joined
 from runtime.types.constants import ERROR, ERROR_SOURCE_NODE, INTERRUPT, PREVIOUS, RESUME, START
 from runtime.types.ids import CheckpointIds
 
@@ -40,12 +49,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from runtime.actors.outcomes import Outcome
-    from runtime.context.scope import Scope
+    from runtime.context.scope import Answerer, Scope
     from runtime.engine.plan import NodePlan
     from runtime.engine.tasks import Task
     from runtime.run.futures import TaskFuture
     from runtime.run.program import Call, Program
     from runtime.streaming.hub import Hub
+    from runtime.streaming.tee import Tee
 
 BREATH: Final = 8
 """Supersteps that may pass before a run lets others run, if none of its nodes waited."""
@@ -62,7 +72,7 @@ async def conduct(program: Program, call: Call, around: Scope | None, given: Map
         if program.saver is True:
             msg = "checkpointer=True cannot be used for root graphs: it lets a subgraph keep state beside its parent."
             raise RuntimeError(msg)
-        call = await rooted(program, call)
+        call = await rooted(program, detached(call))
     return await Conductor(program, call).run()
 
 
@@ -77,54 +87,71 @@ class Conductor:
         self.context = call.context
         self.store = program.store
         self.control = call.control
-        self.hub = call.hub
+        self.hub: Hub | Tee | None = call.hub
+        """Where the run reports to; a subgraph also to those who follow the runs around it."""
         self.debug = program.debug
         self.depth = enclosing_depth() + 1
         self.home_token, self.home_thread = here()
         self.ns = call.config.checkpoint_ns
         self.nested = call.nested
         """Where this run stands in the run of a parent graph, if it does."""
+        if call.nested is not None:
+            self.hub = joined(call.hub, call.nested.around.hub)
         self.cells = Cells(program.plan, os.urandom(6).hex())
         caching = program.caching
         self.reuse = Reuse(caching, self.cells) if caching is not None and caching.active else None
         self.journal: Journal | None = None
         if program.saver not in (None, True, False):
-            self.journal = Journal(
-                program.saver, call.config.thread_id or "", self.ns, call.durability, call.config.stored, self.parents
-            )
-            self.journal.keeps_exit = self.nested is None or self.nested.per_thread
-        self.answerer = None if self.nested is None or self.journal is not None else self.nested.scope
+            self.journal = self._new_journal()
+        self.answerer: Answerer | None = None if self.journal is not None else self.nested
         self.calls: Calls | None = None
         self.kept: dict[str, list[tuple[str, Any]]] = {}
         """What was stored against the checkpoint that the run began at, by task id; @task calls find theirs here."""
-        self.visiting: set[str] = set()
-        """Namespaces in which subgraphs of this run are at work."""
-        self.step = -1
-        """The superstep about to run; the checkpoint it starts from has step - 1."""
-        self.stop = 0
-        self.checkpoint_id = ""
-        """The checkpoint that the current superstep starts from."""
-        self.interrupts: tuple[Any, ...] = ()
-        self.first_tasks: list[Task] | None = None
-        """Tasks of the first superstep of a resumed run, matched with what was stored of them."""
-        self.breakpoint_count = -1
-        """Version count at the last resume: a breakpoint fires only if something changed since."""
+        self.family: Family = Family() if self.nested is None else self.nested.around.family
+        self.loose_answers = self.family.loose_answers
+        self.unsaved: dict[str, Conductor] = {}
+        """Subgraphs, by namespace, that ended well in ``exit``: saved only if the task that ran them does not."""
+        self.checkpoint_id = "" if self.journal is not None else IDS.mint(-1)
+        """The checkpoint that the current superstep starts from; where none is kept, an id of the run's own."""
         self.finished: list[Task] = []
         """Tasks of the current superstep that finished."""
-        self.loose_answers: list[Any] = [] if self.nested is None else self.nested.scope.run.loose_answers
-        """An answer given while nothing waited: the next question gets it."""
         self._failures: list[tuple[Task, Failed]] = []
-        self._command: tuple[Task, Any] | None = None
-        self._siblings: Siblings | None = None
-        """Where a superstep has several tasks: whether what they wrote goes together."""
-        self._pause: tuple[Any, ...] | None = None
-        """The questions, or () for a breakpoint, that the run stops at; told once they are durable."""
-        self.supervisor: Supervisor | None = None
+        self._paused_tasks: list[Task] = []
+
+    step = -1
+    """The superstep about to run; the checkpoint it starts from has step - 1."""
+    stop = 0
+    width = 0
+    """How many tasks the superstep has."""
+    first_tasks: list[Task] | None = None
+    """Tasks of the first superstep of a resumed run, matched with what was stored of them."""
+    answering = False
+    """Whether this run was given answers; then only answered nodes run again."""
+    answered: frozenset[Any] = frozenset()
+    """Paths of the tasks that were given one."""
+    breakpoint_count = -1
+    """Version count at the last resume: a breakpoint fires only if something changed since."""
+    interrupts: tuple[Any, ...] = ()
+    _pause: tuple[Any, ...] | None = None
+    """The questions, or () for a breakpoint, that the run stops at; told once they are durable."""
+    _command: tuple[Task, Any] | None = None
+    _siblings: Siblings | None = None
+    """Where a superstep has several tasks: whether what they wrote goes together."""
+    supervisor: Supervisor | None = None
+
+    def _new_journal(self) -> Journal:
+        call, nested, extra = self.call, self.nested, self.config.stored
+        if nested is not None and nested.per_thread:
+            extra = {**extra, CALLER: nested.scope.task.id}
+        thread_id = self.config.thread_id or ""
+        journal = Journal(self.program.saver, thread_id, self.ns, call.durability, extra, self.parents)
+        journal.keeps_exit = nested is None or nested.per_thread
+        return journal
 
     @property
-    def child_hub(self) -> Hub | None:
-        """The hub that subgraphs report to."""
-        return self.hub if self.hub is not None and self.hub.subgraphs else None
+    def paused(self) -> bool:
+        """Whether the run stopped for answers or at a breakpoint."""
+        return self._pause is not None
 
     @property
     def parents(self) -> dict[str, str]:
@@ -170,25 +197,37 @@ class Conductor:
             raise
         if error is not None:
             try:
-                await self._close()
+                await self.close()
             except Exception as failure:  # noqa: BLE001 - the node's error is what the caller must see first
                 error.add_note(f"Saving the run failed as well: {failure!r}")
+            await self._tell_of_pauses()
             raise error
-        await self._close(well=self._pause is None)
-        if self._pause is not None and self.hub is not None:
-            await self.hub.paused(self, self._pause)
+        await self.close(well=self._pause is None)
+        await self._tell_of_pauses()
         if not self.interrupts:
             tell_of_waiting_joins(self)
 
-    async def _close(self, *, well: bool = False) -> None:
+    async def _tell_of_pauses(self) -> None:
+        """Tell the consumer what waits, now that it is durable; a subgraph leaves it to the run that is streamed."""
+        if self.hub is None:
+            return
+        if self._paused_tasks or self._pause is not None:
+            self.hub.paused(self, self._pause, self._paused_tasks)
+        if self.call.hub is not None:
+            await self.call.hub.release()
+
+    async def close(self, *, well: bool = False) -> None:
         """Make everything durable; a cancel during it is delivered afterwards."""
-        if self.journal is not None:
-            await outlast(partial(self.journal.close, self.cells, well=well))
+        if self.journal is None:
+            return
+        await outlast(partial(self.journal.close, self.cells, well=well))
+        if well and self.nested is not None and not self.journal.keeps_exit and self.call.durability == "exit":
+            self.nested.around.unsaved[self.ns] = self
 
     async def _close_quietly(self) -> None:
         # What is under way, mostly a cancellation, tells the caller that the run is incomplete.
         with suppress(Exception):
-            await self._close()
+            await self.close()
 
     async def _supersteps(self, supervisor: Supervisor) -> None:
         while True:
@@ -251,6 +290,7 @@ class Conductor:
                 continue
             else:
                 work.append(task)
+        self.width = len(tasks)
         if self.reuse is not None and work:
             work = await self._recall(self.reuse, work)
         if work and not self._failures:
@@ -258,12 +298,11 @@ class Conductor:
         if self.reuse is not None:
             await self.reuse.keep()
         if self._failures:
-            raise self._failure()
+            raise failure_of(self._failures, self.step)
         if self._command is not None:
             raise ParentCommand(self._command[1])
-        asked = tuple(question for task in tasks for question in waiting(task))
-        if asked:
-            self.interrupts = self._pause = asked
+        if len(self.finished) < len(tasks):
+            self.interrupts = self._pause = tuple(question for task in tasks for question in waiting(task))
             return False
         await self._advance(tasks)
         return True
@@ -271,11 +310,6 @@ class Conductor:
     def _held_back(self, task: Task) -> bool:
         """Tell whether a waiting task stays as it is: the caller answered others."""
         return self.answering and task.path not in self.answered and bool(waiting(task))
-
-    answering = False
-    """Whether this run was given answers; then only answered nodes run again."""
-    answered: frozenset[Any] = frozenset()
-    """Paths of the tasks that were given one."""
 
     async def _recall(self, reuse: Reuse, work: list[Task]) -> list[Task]:
         """Finish the tasks whose result the cache has; return the others."""
@@ -305,7 +339,10 @@ class Conductor:
         """Record one outcome as it comes. What finished is sent at once, unless its superstep ends right here."""
         if isinstance(outcome, Completed):
             await self._completed(task, left)
-        elif isinstance(outcome, Paused):
+            return
+        if self.unsaved:
+            await save_subgraphs(self, task)
+        if isinstance(outcome, Paused):
             await self._paused(task, outcome)
         elif isinstance(outcome, Failed):
             await self._failed(task, outcome)
@@ -342,16 +379,20 @@ class Conductor:
             await self.hub.task_finished(self, task, cached=cached)
 
     async def _paused(self, task: Task, outcome: Paused) -> None:
-        task.interrupts = outcome.interrupts
+        task.interrupts = (*outcome.interrupts, *outcome.settled)
         task.below = own_answers(task)
+        task.writes = None
+        self.pauses(task)
         if self.journal is not None:
-            writes: list[tuple[str, Any]] = [(INTERRUPT, list(outcome.interrupts))]
+            writes: list[tuple[str, Any]] = [(INTERRUPT, list(task.interrupts))]
             if task.answers or task.below:
                 writes.append((RESUME, stored_answers(task)))
             self.journal.hold(self.checkpoint_id, task.id, task.path_text, writes)
             await self.journal.flush()
-        if self.hub is not None:
-            await self.hub.task_paused(self, task)
+
+    def pauses(self, task: Task) -> None:
+        """Note that a task, or a call of one, waits for an answer; told with the run's pause."""
+        self._paused_tasks.append(task)
 
     async def _failed(self, task: Task, outcome: Failed) -> None:
         self._failures.append((task, outcome))
@@ -363,23 +404,13 @@ class Conductor:
         if self.journal is not None:
             writes: list[tuple[str, Any]] = [(ERROR, text)]
             if pending is not None:
-                writes.append((INTERRUPT, list(pending)))
-            if task.answers or (task.interrupts and not task.below):
+                task.interrupts = pending
+            if pending is not None or self.answering:
+                writes.append((INTERRUPT, list(task.interrupts)))
+            if task.answers or task.interrupts:
                 writes.append((RESUME, stored_answers(task)))
             self.journal.hold(self.checkpoint_id, task.id, task.path_text, writes)
             await self.journal.flush()
-
-    def _failure(self) -> BaseException:
-        """Return the first failure, with where it happened and what else failed."""
-        task, outcome = self._failures[0]
-        error = outcome.error
-        error.add_note(
-            f"During task with name {task.name!r} and id {task.id!r} "
-            f"(step {self.step}, attempt {outcome.attempts})"
-        )
-        for other, also in self._failures[1:]:
-            error.add_note(f"Also failed in this superstep: node {other.name!r} (id {other.id!r}): {also.error!r}")
-        return error
 
     async def _advance(self, tasks: list[Task]) -> None:
         """Fold what the tasks wrote, and record the checkpoint that results."""
@@ -390,6 +421,8 @@ class Conductor:
             await self._not_applied(tasks, error)
             raise
         self.kept = {}
+        if self.unsaved:
+            self.unsaved.clear()
         await self.record("loop", before)
         if self.hub is not None:
             await self.hub.values(self)
@@ -403,7 +436,7 @@ class Conductor:
             task.effective.writes = None
             await self._failed(task.effective, Failed(error))
         if blamed:
-            self._failure()
+            failure_of(self._failures, self.step)
 
     async def record(self, source: str, parent: str | None) -> None:
         """Give the cells their checkpoint, at the current step, and move on to the next step."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from persistence.outlasting import outlast
 from runtime.actors.node import NodeActor
-from runtime.context.scope import Scope
+from runtime.context.scope import Answerer, Scope
 from runtime.engine.applying import apply, fold
 from runtime.engine.cells import Cells
 from runtime.engine.resuming import match, null_writes
@@ -35,7 +35,8 @@ class Editor:
     """Applies updates to one thread. Routers that run meanwhile see it as their run (context.scope.RunView)."""
 
     control: RunControl | None = None
-    answerer: Scope | None = None
+    answerer: Answerer | None = None
+    width = 1
     hub = None
     debug = False
     depth = 0
@@ -119,7 +120,7 @@ class Editor:
         if found is None:
             return
         self.superseded = head not in ("", newest)
-        self.journal.inherit(found.metadata.get("parents") or {})
+        self.journal.inherit(found.metadata)
         self.cells.restore(found.checkpoint, found.lineage)
         self.journal.remember(self.cells)
         self.parent = found.checkpoint["id"]

@@ -13,9 +13,9 @@ meanwhile, the run hears of it (ThreadConflictError) instead of forking the thre
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import anyio
 
@@ -27,6 +27,7 @@ from runtime.engine.checkpointing import checkpoint_of, take_changes
 from runtime.errors import ThreadConflictError
 from runtime.run.adapting import ContractDoor
 from runtime.types.config import checkpoint_config
+from runtime.types.constants import INTERRUPT
 from runtime.types.ids import utc_now
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from runtime.engine.cells import Cells
     from runtime.engine.tasks import Task
     from runtime.types.policy import Durability
+
+CALLER: Final = "caller"
+"""Metadata of a subgraph that keeps its state between calls: the task that made the call."""
 
 Pairs = Sequence[tuple[str, Any]]
 
@@ -112,14 +116,25 @@ class Journal:
         found: CheckpointTuple | None = await self.saver.aget_tuple({"configurable": place})
         return found
 
-    async def load_before(self, checkpoint_id: str) -> CheckpointTuple | None:
-        """Return the newest checkpoint here that is older than the given one."""
-        place = {"thread_id": self.thread_id, "checkpoint_ns": self.ns}
+    async def load_before(self, ns: str, checkpoint_id: str) -> CheckpointTuple | None:
+        """Return the newest checkpoint of a namespace of the thread that is older than the given one."""
+        place = {"thread_id": self.thread_id, "checkpoint_ns": ns}
         before = {"configurable": {**place, "checkpoint_id": checkpoint_id}}
+        newest: CheckpointTuple | None = None
         async for found in self.saver.alist({"configurable": place}, before=before, limit=1):
-            newest: CheckpointTuple = found
-            return newest
-        return None
+            newest = found
+        return newest
+
+    async def load_asking(self, question_ids: Collection[str]) -> dict[str, str]:
+        """Return, by namespace, the checkpoints at which one of these questions was put."""
+        found: dict[str, str] = {}
+        async for each in self.saver.alist({"configurable": {"thread_id": self.thread_id}}):
+            for _, channel, value in each.pending_writes or ():
+                asked = value if isinstance(value, (list, tuple)) else (value,)
+                if channel == INTERRUPT and any(question.id in question_ids for question in asked):
+                    where = each.config["configurable"]
+                    found[where.get("checkpoint_ns", "")] = where["checkpoint_id"]
+        return found
 
     async def head(self) -> str:
         """Return the id of the newest checkpoint here, or ``""``."""
@@ -130,9 +145,11 @@ class Journal:
         """Note what storage had when the run began."""
         self._last = stored_id
 
-    def inherit(self, parents: dict[str, str]) -> None:
-        """Take the parents of the checkpoint that is edited."""
-        self._parents = dict(parents)
+    def inherit(self, metadata: Mapping[str, Any]) -> None:
+        """Take what the metadata of the checkpoint that is edited says of the graphs around it."""
+        self._parents = dict(metadata.get("parents") or {})
+        if CALLER in metadata:
+            self._extra = {**self._extra, CALLER: metadata[CALLER]}
 
     def remember(self, cells: Cells) -> None:
         """Note the append-only values that storage has, so that what follows is stored as additions."""

@@ -3,25 +3,21 @@
 A subgraph keeps its checkpoints under a namespace made of the node's name and its task's id; because the id says which
 execution it is, a checkpoint found there belongs to this very execution, and the subgraph goes on from it: after a
 pause, a failure or a retry. With ``checkpointer=True`` the namespace is made of names alone and its state outlives the
-execution; the parent checkpoint noted in it then tells a continuation from a new call.
+execution; the caller noted in its checkpoints then tells a continuation from a new call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from persistence.contracts.saver import takes_units
 from runtime.context.scope import SCOPE
-from runtime.errors import (
-    CheckpointNotFoundError,
-    ChildCommand,
-    ErrorCode,
-    GraphInterrupt,
-    InvalidUpdateError,
-    ParentCommand,
-    create_error_message,
-)
+from runtime.errors import ChildCommand, ConfigError, ErrorCode, InvalidUpdateError, ParentCommand, create_error_message
+from runtime.run.journal import CALLER
+from runtime.run.subruns import Subruns
+from runtime.run.travelling import names_of
 from runtime.types.config import merge_configs, parse_config
 from runtime.types.constants import NS_END, NS_SEP
 
@@ -30,9 +26,25 @@ if TYPE_CHECKING:
 
     from persistence.contracts.checkpoint import CheckpointTuple
     from runtime.context.scope import Scope
+    from runtime.engine.tasks import Task
     from runtime.run.conductor import Conductor
     from runtime.run.program import Call, Program
+    from runtime.run.travelling import Travel
     from runtime.types.config import CallConfig
+
+_PLACE = ("thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map", "__pregel_task_id")
+
+
+@dataclass(slots=True)
+class Family:
+    """What a run shares with all that are nested in it."""
+
+    visiting: set[str] = field(default_factory=set)
+    """Namespaces in which subgraphs are at work."""
+    loose_answers: list[Any] = field(default_factory=list)
+    """An answer given while nothing waited: the next question gets it."""
+    spare_answers: list[Any] = field(default_factory=list)
+    """The answer to the question of a subgraph; if that does not wait for it any more, its next one gets it."""
 
 
 @dataclass(slots=True)
@@ -45,62 +57,70 @@ class Nested:
     """Whether its state is kept between executions."""
     parents: dict[str, str]
     """Namespace to checkpoint id, for every graph around it."""
+    aside: bool
+    """Whether the task started it beside its own line of work, so maybe at once with others."""
 
-    def continues(self, saved: CheckpointTuple) -> bool:
-        """Tell whether a stored checkpoint belongs to this very execution."""
+    def continues(self, saved: CheckpointTuple, travel: Travel | None) -> bool:
+        """Tell whether a stored checkpoint belongs to this very execution.
+
+        Raises InvalidUpdateError if it belongs to another task of the same superstep.
+        """
         if not self.per_thread:
             return True
-        around = saved.metadata.get("parents") or {}
-        return bool(around) and all(self.parents.get(ns) == checkpoint_id for ns, checkpoint_id in around.items())
+        task = self.scope.task
+        caller = saved.metadata.get(CALLER)
+        if caller == task.id or (
+            travel is not None and caller == travel.stored(task.ns).rpartition(NS_SEP)[2].partition(NS_END)[2]
+        ):
+            return True
+        if saved.metadata.get("parents") == self.parents and not hasattr(task, "caller"):
+            raise _used_twice(f"node {task.name!r}")
+        return False
+
+    @property
+    def around(self) -> Conductor:
+        """The parent's run."""
+        return cast("Conductor", self.scope.run)
 
     @property
     def answers(self) -> dict[str, Any] | None:
         """Answers for questions of this run or below it, by id; None if the parent was given none."""
-        run = self.scope.run
-        return self.scope.task.below if getattr(run, "answering", False) else None
+        return self.scope.task.below if self.around.answering else None
 
 
-@dataclass(slots=True)
-class Travel:
-    """Going back in time: where subgraphs start at their first visit."""
-
-    bound: str
-    """The parent's checkpoint: subgraphs with a state of their own start from their newest one before it."""
-    targets: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Path of names to (namespace, checkpoint id) that was asked for inside a subgraph."""
-    visited: set[str] = field(default_factory=set)
-
-    def first_visit(self, ns: str) -> bool:
-        """Note a visit; tell whether it is the first."""
-        path = names_of(ns)
-        if path in self.visited:
-            return False
-        self.visited.add(path)
-        return True
-
-    def target(self, ns: str) -> tuple[str, str] | None:
-        """Return the checkpoint asked for inside a namespace."""
-        return self.targets.get(names_of(ns))
-
-
-def names_of(ns: str) -> str:
-    """Return a namespace without task ids."""
-    return NS_SEP.join(part.partition(NS_END)[0] for part in ns.split(NS_SEP))
-
-
-def enclosing(config: Mapping[str, Any] | None) -> Scope | None:
-    """Return the scope that a call takes its place in: the running node's, unless the config leads elsewhere.
+def enclosing(*configs: Mapping[str, Any] | None) -> Scope | None:
+    """Return the scope that a call takes its place in: the running node's, unless a config leads elsewhere.
 
     A config that names a thread, namespace or checkpoint of its own detaches the call; the config that the node was
     given, passed on, does not.
     """
     scope = SCOPE.get(None)
-    if scope is None:
+    if scope is None or scope.run.depth == 0:
         return None
+    return None if any(_leads_elsewhere(config, scope) for config in configs) else scope
+
+
+def _leads_elsewhere(config: Mapping[str, Any] | None, scope: Scope) -> bool:
     configurable = (config or {}).get("configurable") or {}
     if configurable.get("__pregel_task_id") == scope.task.id:
-        return scope
-    return None if configurable.keys() & {"thread_id", "checkpoint_ns", "checkpoint_id"} else scope
+        own = scope.config["configurable"]
+        return any(configurable.get(key) != own.get(key) for key in ("thread_id", "checkpoint_ns"))
+    return bool(configurable.keys() & {"thread_id", "checkpoint_ns", "checkpoint_id"})
+
+
+def detached(call: Call) -> Call:
+    """Return a call that leads elsewhere without what the node's config says of the node's own place."""
+    scope = SCOPE.get(None)
+    configurable = call.config.configurable
+    if scope is None or configurable.get("__pregel_task_id") != scope.task.id:
+        return call
+    own = scope.config["configurable"]
+    kept = {
+        key: value
+        for key, value in configurable.items()
+        if key == "thread_id" or key not in _PLACE or value != own.get(key)
+    }
+    return replace(call, config=parse_config({**call.config.raw, "configurable": kept}))
 
 
 def placed(program: Program, call: Call, scope: Scope, given: Mapping[str, Any] | None) -> tuple[Program, Call]:
@@ -115,8 +135,16 @@ def placed(program: Program, call: Call, scope: Scope, given: Mapping[str, Any] 
     scope.children += 1
     base = names_of(scope.task.ns) if own is True else scope.task.ns
     ns = base if index == 0 else f"{base}{NS_SEP}{index}"
-    nested = Nested(scope, own is True, {**run.parents, run.ns: run.checkpoint_id})
+    nested = Nested(scope, own is True, {**run.parents, run.ns: run.checkpoint_id}, not scope.inside)
     config = _config(program, run.config, given, ns)
+    if saver is not None and config.thread_id is None:
+        msg = (
+            f"Subgraph {program.plan.name!r} has a checkpointer of its own, so the call must name a thread: "
+            "config={'configurable': {'thread_id': '...'}}."
+        )
+        raise ConfigError(msg)
+    if takes_units(saver):
+        program.register_types(saver)
     return (
         replace(program, saver=saver, store=run.store if program.store is None else program.store),
         replace(
@@ -125,7 +153,6 @@ def placed(program: Program, call: Call, scope: Scope, given: Mapping[str, Any] 
             context=run.context if call.context is None else call.context,
             durability=run.call.durability,
             control=run.control if call.control is None else call.control,
-            hub=call.hub if call.hub is not None else run.child_hub,
             nested=nested,
             travel=run.call.travel,
         ),
@@ -134,11 +161,7 @@ def placed(program: Program, call: Call, scope: Scope, given: Mapping[str, Any] 
 
 def _config(program: Program, around: CallConfig, given: Mapping[str, Any] | None, ns: str) -> CallConfig:
     own = dict(given or {})
-    own["configurable"] = {
-        key: value
-        for key, value in (own.get("configurable") or {}).items()
-        if key not in ("thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map", "__pregel_task_id")
-    }
+    own["configurable"] = {key: value for key, value in (own.get("configurable") or {}).items() if key not in _PLACE}
     inherited: dict[str, Any] = {**around.raw, "configurable": dict(around.raw.get("configurable") or {})}
     for key in ("checkpoint_id", "checkpoint_map"):
         inherited["configurable"].pop(key, None)
@@ -146,61 +169,44 @@ def _config(program: Program, around: CallConfig, given: Mapping[str, Any] | Non
     return parse_config(merge_configs(program.defaults, inherited, own))
 
 
-async def rooted(program: Program, call: Call) -> Call:
-    """Return a call whose config leads into a subgraph as one of the root that travels there.
-
-    The root goes back to the checkpoint at which the subgraph ran; on its way down every subgraph starts from the
-    point that the addressed one was reached through.
-    """
-    config = call.config
-    if not config.checkpoint_ns or program.saver is None:
-        return call
-    configurable = {**config.configurable, "checkpoint_ns": ""}
-    parents: dict[str, str] = dict(configurable.pop("checkpoint_map", None) or {})
-    configurable.pop("checkpoint_id", None)
-    travel = None
-    if config.checkpoint_id is not None:
-        if "" not in parents:
-            place = {key: getattr(config, key) for key in ("thread_id", "checkpoint_ns", "checkpoint_id")}
-            found = await program.saver.aget_tuple({"configurable": place})
-            parents = dict((found.metadata.get("parents") if found is not None else None) or {})
-        if "" not in parents:
-            msg = (
-                f"There is no checkpoint {config.checkpoint_id!r} in namespace {config.checkpoint_ns!r} of thread "
-                f"{config.thread_id!r} that says which checkpoint of the parent graph it belongs to."
-            )
-            raise CheckpointNotFoundError(msg)
-        parents[config.checkpoint_ns] = config.checkpoint_id
-        root = parents.pop("")
-        configurable["checkpoint_id"] = root
-        travel = Travel(root, {names_of(ns): (ns, checkpoint_id) for ns, checkpoint_id in parents.items()})
-    return replace(call, config=parse_config({**config.raw, "configurable": configurable}), travel=travel)
-
-
 async def run_nested(run: Conductor, start: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
     """Run a subgraph for the node that called it: its pauses pause the node, its commands to the parent end it."""
     nested = run.nested
     if nested is None:
         return await start()
-    visiting: set[str] = getattr(nested.scope.run, "visiting", set())
-    if run.ns in visiting:
-        raise InvalidUpdateError(
-            create_error_message(
-                message=f"Subgraph {run.plan.name!r} keeps its state under namespace {run.ns!r} and is already running "
-                "there in this superstep. Run it from nodes of different names, or compile it without "
-                "checkpointer=True.",
-                error_code=ErrorCode.MULTIPLE_SUBGRAPHS,
-            )
-        )
-    visiting.add(run.ns)
+    scope = nested.scope
+    if run.journal is not None and run.ns in run.family.visiting:
+        raise _used_twice(f"namespace {run.ns!r}")
+    subruns = scope.subruns
+    if not isinstance(subruns, Subruns):
+        subruns = scope.subruns = Subruns()
+    run.family.visiting.add(run.ns)
     try:
-        output = await start()
+        output = await subruns.run(start)
     except ParentCommand as signal:
         raise ChildCommand(replace(signal.command, graph=None)) from None
     finally:
-        visiting.discard(run.ns)
-    if run.interrupts:
-        known = {question.id for question in nested.scope.asked}
-        nested.scope.asked.extend(question for question in run.interrupts if question.id not in known)
-        raise GraphInterrupt(run.interrupts)
+        run.family.visiting.discard(run.ns)
+    if run.paused:
+        scope.questions.take_over(run.interrupts)
+        await subruns.pause(run.interrupts)
     return output
+
+
+async def save_subgraphs(run: Conductor, task: Task) -> None:
+    """Save what a task that does not end well has run to its end, so that this is not done again."""
+    for ns, child in list(run.unsaved.items()):
+        if child.nested is not None and child.nested.scope.task is task:
+            del run.unsaved[ns]
+            await child.close()
+
+
+def _used_twice(where: str) -> InvalidUpdateError:
+    return InvalidUpdateError(
+        create_error_message(
+            message=f"A subgraph that keeps its state (checkpointer=True) is run twice at once in {where}: the two "
+            "would change one state. Run it from nodes of different names, one superstep after the other, or compile "
+            "it without checkpointer=True.",
+            error_code=ErrorCode.MULTIPLE_SUBGRAPHS,
+        )
+    )

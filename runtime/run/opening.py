@@ -9,16 +9,29 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from runtime.engine.applying import fold
-from runtime.engine.resuming import answer, is_id_map, match, null_writes, stored_answers, waiting
+from runtime.engine.resuming import (
+    answer,
+    by_id,
+    carry_over,
+    is_id_map,
+    match,
+    null_writes,
+    own_answers,
+    reopen,
+    stored_answers,
+    waiting,
+)
 from runtime.engine.scheduling import due
 from runtime.engine.tasks import Moment, Task
 from runtime.engine.writing import command_writes, input_writes
 from runtime.errors import CheckpointNotFoundError, EmptyInputError, InvalidUpdateError
-from runtime.run.nesting import Travel
+from runtime.run.travelling import Travel
 from runtime.types.command import Command
-from runtime.types.constants import INPUT, NULL_TASK_ID, RESUME, START
+from runtime.types.constants import INPUT, INTERRUPT, NULL_TASK_ID, RESUME, START
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from persistence.contracts.checkpoint import CheckpointTuple
     from runtime.run.conductor import Conductor
 
@@ -34,6 +47,8 @@ class Opening:
         """The newest checkpoint of the thread when the run began."""
         self.sent_back = False
         """Whether a subgraph was sent back to an earlier point, maybe of an earlier execution."""
+        self.targeted = False
+        """Whether that point was asked for, or something inside it."""
 
     async def open(self) -> None:
         """Load, decide, and record what the decision asks for."""
@@ -51,10 +66,10 @@ class Opening:
 
     def _take_place(self) -> None:
         """A subgraph that was here before, in this very execution, goes on instead of taking its input again."""
-        nested = self.run.nested
+        run, nested = self.run, self.run.nested
         if nested is None or self.saved is None or isinstance(self.given, Command):
             return
-        if self.given is None or self.sent_back or nested.continues(self.saved):
+        if self.given is None or self.sent_back or nested.continues(self.saved, run.call.travel):
             answers = nested.answers
             self.given = None if answers is None else Command(resume=dict(answers))
 
@@ -65,10 +80,12 @@ class Opening:
         if run.journal is None:
             run.step = -1
             return
+        if run.nested is not None:
+            await self._save_previous(run.nested.around)
         wanted = run.config.checkpoint_id
-        elsewhere = await self._sent_back_to()
-        self.saved = elsewhere or await run.journal.load(wanted)
-        if elsewhere is None and wanted is None:
+        travelling = self._first_on_journey()
+        self.saved = await self._past() if travelling else await run.journal.load(wanted)
+        if not travelling and wanted is None:
             self.head = "" if self.saved is None else self.saved.checkpoint["id"]
         else:
             self.head = await run.journal.head()
@@ -94,23 +111,41 @@ class Opening:
         if loose:
             fold(run.cells, [loose], {}, bump=False)
 
-    async def _sent_back_to(self) -> CheckpointTuple | None:
-        """Return where a subgraph starts when its parent went back in time, at its first visit; None: as always."""
+    async def _save_previous(self, around: Conductor) -> None:
+        """Save what an earlier attempt of the node ran here, so that it is found."""
+        before = around.unsaved.pop(self.run.ns, None)
+        if before is not None:
+            await before.close()
+
+    def _first_on_journey(self) -> bool:
+        """Tell whether this subgraph is visited for the first time by a run that went back in time."""
         run = self.run
         travel, nested = run.call.travel, run.nested
-        if travel is None or nested is None or run.journal is None or not travel.first_visit(run.ns):
-            return None
-        target = travel.target(run.ns)
-        if target is not None:
-            found = await run.journal.load_at(*target)
-            if found is None:
-                raise missing_checkpoint(target[1], run.journal.thread_id, target[0])
-            self.sent_back = True
+        if travel is None or nested is None or not travel.first_visit(run.ns):
+            return False
+        return nested.per_thread or travel.stored(run.ns) != run.ns or run.ns in travel.targets
+
+    async def _past(self) -> CheckpointTuple | None:
+        """Return where a subgraph starts from, on a journey: None if it had not begun."""
+        run = self.run
+        travel, nested, journal = run.call.travel, run.nested, run.journal
+        assert travel is not None and nested is not None and journal is not None  # noqa: S101, PT018 - see the caller
+        ns = travel.stored(run.ns)
+        target = travel.targets.get(ns)
+        if target is None:
+            found = await journal.load_before(ns, travel.bound)
+            self.sent_back = found is not None and nested.continues(found, travel)
             return found
-        return await run.journal.load_before(travel.bound) if nested.per_thread else None
+        found = await journal.load_at(ns, target)
+        if found is None:
+            raise missing_checkpoint(target, journal.thread_id, ns)
+        self.sent_back = self.targeted = True
+        return found
 
     def _repeated_request(self) -> bool:
         """Tell whether this is the request that made the checkpoint, sent again: it continues then."""
+        if self.run.nested is not None:
+            return False
         mine = self.run.config.stored.get("run_id")
         assert self.saved is not None  # noqa: S101 - asked only of a thread that has one
         return mine is not None and self.saved.metadata.get("run_id") == mine
@@ -167,39 +202,30 @@ class Opening:
     async def _continue(self) -> None:
         run, given = self.run, self.given
         assert self.saved is not None  # noqa: S101 - a thread without checkpoints is opened fresh
+        command = given if isinstance(given, Command) else None
         addressed = run.config.checkpoint_id is not None
-        pending = list(self.saved.pending_writes or ())
-        if isinstance(given, Command) and (given.update is not None or given.goto):
-            await self._apply_command(given, pending)
-        replaying = self.sent_back or (addressed and not isinstance(given, Command))
+        superseded = addressed and self._superseded()
         tasks = self._tasks()
         answered: list[Task] = []
+        on_the_way = self._on_the_way(tasks)
+        replaying = self._replays(addressed=addressed, on_the_way=bool(on_the_way))
         if not replaying:
-            match(tasks, pending)
-            if isinstance(given, Command) and run.nested is not None and is_id_map(given.resume):
-                pending_ids = {question.id for task in tasks for question in waiting(task)}
-                ours = {key: value for key, value in given.resume.items() if key in pending_ids}
-                answered = answer(tasks, ours)
-                run.answering = True
-            elif isinstance(given, Command) and given.resume is not None:
-                answered = answer(tasks, given.resume)
-                run.answering = bool(answered)
-                if not answered and not is_id_map(given.resume):
-                    run.loose_answers.append(given.resume)
-        superseded = addressed and self._superseded()
-        if tasks and (self.sent_back or (addressed and (superseded or (replaying and not self._is_fresh_fork())))):
-            if run.call.travel is None:
-                run.call.travel = Travel(run.checkpoint_id)
+            match(tasks, self.saved.pending_writes)
+            answered = await self._answered(tasks, on_the_way, superseded=superseded)
+        forking = self.sent_back or superseded or (addressed and command is None and not self._is_fresh_fork())
+        if command is not None and (command.update is not None or command.goto):
+            tasks = await self._apply_command(command, tasks, record=not forking)
+        if tasks and forking:
             tasks = await self._fork(tasks)
         starting = any(task.name == START for task in tasks)  # its superstep is not counted
         run.stop = run.step + run.config.recursion_limit + starting
+        run.answered = frozenset(task.path for task in answered)
         if run.journal is not None:
-            for task in answered:
-                mine = next(new for new in tasks if new.path == task.path)
-                run.journal.hold(run.checkpoint_id, mine.id, mine.path_text, [(RESUME, stored_answers(mine))])
+            for task in tasks:
+                if task.path in run.answered:
+                    self._record_answers(task, forked=forking)
             await run.journal.flush()
             await run.journal.settle()
-        run.answered = frozenset(task.path for task in answered)
         for task in tasks:
             task.moment.stop = run.stop
         run.first_tasks = tasks
@@ -207,9 +233,121 @@ class Opening:
         if run.hub is not None:
             await run.hub.resumed(run)
 
-    def _tasks(self) -> list[Task]:
+    def _record_answers(self, task: Task, *, forked: bool) -> None:
         run = self.run
-        return due(run.cells, Moment(run.checkpoint_id, run.ns, run.step, 0))
+        assert run.journal is not None  # noqa: S101 - see _continue
+        writes: list[tuple[str, Any]] = [(RESUME, stored_answers(task))]
+        if forked and task.interrupts:
+            writes.append((INTERRUPT, list(task.interrupts)))
+        run.journal.hold(run.checkpoint_id, task.id, task.path_text, writes)
+
+    def _tasks(self) -> list[Task]:
+        """Return what was due at the stored checkpoint, under the ids that it is stored with."""
+        run = self.run
+        assert self.saved is not None  # noqa: S101 - see _continue
+        ns = self.saved.config["configurable"].get("checkpoint_ns", "")
+        return due(run.cells, Moment(run.checkpoint_id, ns, run.step, 0))
+
+    def _on_the_way(self, tasks: list[Task]) -> list[Task]:
+        """Return the tasks that the way to a point inside a subgraph leads through."""
+        run = self.run
+        travel = run.call.travel
+        if travel is None or not (self.targeted or run.nested is None):
+            return []
+        return [task for task in tasks if travel.leads_into(task.ns)]
+
+    def _replays(self, *, addressed: bool, on_the_way: bool) -> bool:
+        """Tell whether the tasks run anew, whatever is stored of them."""
+        travel = self.run.call.travel
+        if self.sent_back:
+            return not on_the_way and not (self.targeted and travel is not None and travel.answering)
+        return addressed and not on_the_way and not isinstance(self.given, Command)
+
+    # ---- answers -----------------------------------------------------------------------------------------------
+
+    async def _answered(self, tasks: list[Task], on_the_way: list[Task], *, superseded: bool) -> list[Task]:
+        """Give the tasks the answers that came; return those that got some.
+
+        Raises UnknownInterruptError before anything is stored.
+        """
+        run = self.run
+        resume = self.given.resume if isinstance(self.given, Command) else None
+        travel = run.call.travel
+        for task in on_the_way:
+            task.writes = task.error = None
+            task.interrupts, task.answers, task.below = (), [], {}
+        if resume is None:
+            return []
+        if travel is not None and travel.answering and (self.targeted or run.nested is None):
+            return await self._answer_on_journey(travel, tasks, on_the_way, resume)
+        if run.nested is not None and is_id_map(resume):
+            return self._answer_from_above(tasks, resume)
+        if superseded:
+            return await self._answer_anew(tasks, resume)
+        answered = answer(tasks, resume)
+        run.answering = bool(answered)
+        if answered and not is_id_map(resume) and not own_answers(answered[0]) and answered[0].below:
+            run.family.spare_answers.append(resume)
+        if not answered and not is_id_map(resume):
+            run.loose_answers.append(resume)
+        return answered
+
+    def _answer_from_above(self, tasks: list[Task], resume: Mapping[str, Any]) -> list[Task]:
+        """Take, of the answers that the parent's task was given, those to questions from here."""
+        run = self.run
+        assert run.nested is not None  # noqa: S101 - see the caller
+        waiting_ids = {question.id for task in tasks for question in waiting(task)}
+        ours = {key: value for key, value in resume.items() if key in waiting_ids}
+        if resume and not waiting_ids and run.family.spare_answers:
+            run.loose_answers.append(run.family.spare_answers.pop())
+        run.answering = True
+        caller = run.nested.scope.task
+        caller.interrupts = tuple(question for question in caller.interrupts if question.id not in ours)
+        caller.below = {key: value for key, value in caller.below.items() if key not in ours}
+        return answer(tasks, ours)
+
+    async def _answer_anew(self, tasks: list[Task], resume: Any) -> list[Task]:
+        """Answer questions of a point that the thread has left: they may have an answer, on another branch."""
+        run = self.run
+        answered = reopen(tasks, resume)
+        run.answering = bool(answered)
+        below = {key for task in answered for key in task.below if key not in own_answers(task)}
+        if below and run.journal is not None:
+            targets = await run.journal.load_asking(below)
+            targets.pop(run.ns, None)
+            run.call.travel = Travel(max(targets.values(), default=run.checkpoint_id), targets, answering=True)
+        if not answered and not is_id_map(resume):
+            run.loose_answers.append(resume)
+        return answered
+
+    async def _answer_on_journey(
+        self, travel: Travel, tasks: list[Task], on_the_way: list[Task], resume: Any
+    ) -> list[Task]:
+        """Answer questions that were put at, or above, the point that the journey leads to."""
+        run = self.run
+        if run.nested is None:
+            resume = await self._checked(travel, resume)
+        put = {question.id for task in tasks for question in task.interrupts}
+        answered = reopen(tasks, {key: value for key, value in resume.items() if key in put})
+        for task in on_the_way:
+            task.below = {**task.below, **resume}
+            if task not in answered:
+                answered.append(task)
+        run.answering = True
+        return answered
+
+    async def _checked(self, travel: Travel, resume: Any) -> Mapping[str, Any]:
+        """Return answers by id, checked against the questions that were put at the addressed point."""
+        journal, place = self.run.journal, max(travel.targets, key=len)
+        assert journal is not None  # noqa: S101 - a place in a thread was addressed
+        found = await journal.load_at(place, travel.targets[place])
+        put = [
+            question.id
+            for _, channel, value in (found.pending_writes if found is not None else None) or ()
+            if channel == INTERRUPT
+            for question in value
+        ]
+        return by_id(put, put, resume)
 
     def _is_fresh_fork(self) -> bool:
         """Tell whether the addressed checkpoint was made to be run from (update or fork)."""
@@ -220,28 +358,33 @@ class Opening:
         """Branch off the addressed checkpoint: same values, a new id, so that its old branch stays as it was."""
         run = self.run
         assert self.saved is not None  # noqa: S101 - see _continue
+        if run.call.travel is None:
+            run.call.travel = Travel(run.checkpoint_id)
         here = self.saved.config["configurable"].get("checkpoint_ns", "") == run.ns
         await run.record("fork", run.checkpoint_id if here else None)
-        forked = self._tasks()
+        forked = due(run.cells, Moment(run.checkpoint_id, run.ns, run.step, 0))
+        run.call.travel.follow(tasks, forked)
         by_path = {task.path: task for task in tasks}
         for task in forked:
-            old = by_path.get(task.path)
-            if old is None:
-                continue
-            task.writes, task.answers, task.below = old.writes, old.answers, old.below
+            if task.path in by_path:
+                carry_over(by_path[task.path], task)
             if run.journal is not None and task.finished:
                 run.journal.hold(run.checkpoint_id, task.id, task.path_text, task.stored_writes())
         return forked
 
-    async def _apply_command(self, command: Command[Any], pending: list[tuple[str, str, Any]]) -> None:
-        """Apply a Command's update and goto to the head; they belong to no task."""
+    async def _apply_command(self, command: Command[Any], tasks: list[Task], *, record: bool) -> list[Task]:
+        """Apply a Command's update and goto; they belong to no task. Return what is due now.
+
+        A branch has them in its own first checkpoint, so that the checkpoint it leaves stays as it was.
+        """
         run = self.run
         writes = command_writes(run.plan, INPUT, command)
         fold(run.cells, [writes], {}, bump=False)
-        if run.journal is not None:
+        if run.journal is not None and record:
             run.journal.hold(run.checkpoint_id, NULL_TASK_ID, "", writes)
             await run.journal.flush()
-        pending.extend((NULL_TASK_ID, channel, value) for channel, value in writes)
+        known = {task.path: task for task in tasks}
+        return [known.get(task.path, task) for task in self._tasks()]
 
     # ---- checks ------------------------------------------------------------------------------------------------
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+from runtime.schema.reachable import types_in
 
 if TYPE_CHECKING:
     from runtime.context.runtime import RunControl
     from runtime.engine.plan import Plan
     from runtime.run.caching import Caching
-    from runtime.run.nesting import Nested, Travel
+    from runtime.run.nesting import Nested
+    from runtime.run.travelling import Travel
     from runtime.streaming.hub import Hub
     from runtime.types.config import CallConfig
     from runtime.types.policy import Durability, MultitaskStrategy
@@ -38,6 +42,21 @@ class Program:
     """Config that every call starts from (``with_config``)."""
     active: set[Any] = field(default_factory=set)
     """Runs at work."""
+    known_to: WeakSet[Any] = field(default_factory=WeakSet)
+    """Savers and caches that may rebuild the types of its values."""
+
+    def register_types(self, keeper: Any, *hints: Any) -> None:
+        """Let a saver or cache rebuild what the graph's channels, and those of its subgraphs, can hold."""
+        if keeper in self.known_to:
+            return
+        self.known_to.add(keeper)
+        plan = self.plan
+        mentioned = [node.schema.type for node in plan.nodes.values()]
+        mentioned += [channel.typ for channel in plan.state.values()]
+        keeper.register_types(types_in(plan.input_schema.type, plan.output_schema.type, *mentioned, *hints))
+        for node in plan.nodes.values():
+            for program in node.subgraphs:
+                program.register_types(keeper)
 
 
 @dataclass(slots=True)
@@ -53,6 +72,7 @@ class Call:
     multitask_strategy: MultitaskStrategy
     control: RunControl | None = None
     hub: Hub | None = None
+    """Where the call itself is streamed to."""
     output_keys: tuple[str, ...] | None = None
     nested: Nested | None = None
     """Where the call stands in a parent graph's run."""

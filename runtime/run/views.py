@@ -13,7 +13,11 @@ from runtime.types.config import checkpoint_config
 from runtime.types.constants import INTERRUPT
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from runtime.actors.outcomes import Failed
     from runtime.actors.supervisor import SupervisorStatistics
+    from runtime.engine.tasks import Task
     from runtime.run.conductor import Conductor
     from runtime.streaming.hub import HubStatistics
 
@@ -80,3 +84,13 @@ def tell_of_waiting_joins(run: Conductor) -> None:
                 key.rpartition(":")[2],
                 ", ".join(map(repr, sorted(missing))),
             )
+
+
+def failure_of(failures: Sequence[tuple[Task, Failed]], step: int) -> BaseException:
+    """Return the first failure of a superstep, with where it happened and what else failed."""
+    task, outcome = failures[0]
+    error = outcome.error
+    error.add_note(f"During task with name {task.name!r} and id {task.id!r} (step {step}, attempt {outcome.attempts})")
+    for other, also in failures[1:]:
+        error.add_note(f"Also failed in this superstep: node {other.name!r} (id {other.id!r}): {also.error!r}")
+    return error

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import anyio
 
 from runtime.engine.projecting import node_input, updates_of_task, values_of, values_with, writes_view
+from runtime.engine.resuming import waiting
 from runtime.errors import StreamOverflowError, UnknownStreamModeError
 from runtime.types.constants import INTERRUPT, PUSH, RETURN, START
 from runtime.types.streams import STREAM_MODES
@@ -73,6 +74,8 @@ class Hub:
         self.subgraphs = subgraphs
         """Whether what happens in subgraphs is reported."""
         self._chunks: deque[Any] = deque()
+        self._held: list[tuple[str, str, Any]] = []
+        """Pauses that are told once they are durable."""
         self._peak = 0
         self._readable = anyio.Event()
         self._writable = anyio.Event()
@@ -133,8 +136,7 @@ class Hub:
 
     async def _debug(self, run: Stage, kind: str, step: int, payload: Any) -> None:
         if "debug" in self.modes:
-            stamped = {"step": step, "timestamp": datetime.now(UTC).isoformat(), "type": kind, "payload": payload}
-            await self._put(run.ns, "debug", stamped)
+            await self._put(run.ns, "debug", _stamped(kind, step, payload))
 
     async def tasks_started(self, run: Any, tasks: Sequence[Task]) -> None:
         """Report tasks about to run."""
@@ -189,25 +191,10 @@ class Hub:
         """Report a failure; ``updates`` shows none."""
         await self._ended(run, task, error=error)
 
-    async def task_paused(self, run: Any, task: Task) -> None:
-        """Report a question."""
-        await self._ended(run, task, interrupts=task.interrupts)
-
-    async def _ended(
-        self, run: Any, task: Task, *, result: Any = None, error: Any = None, interrupts: Sequence[Any] = ()
-    ) -> None:
+    async def _ended(self, run: Any, task: Task, *, result: Any = None, error: Any = None) -> None:
         if task.name == START or not self.modes & {"tasks", "debug"}:
             return
-        payload = {
-            "id": task.id,
-            "name": task.name,
-            "error": error,
-            "result": result if result is not None else {},
-            "interrupts": [
-                {"value": question.value, "id": question.id, "response_schema": question.response_schema}
-                for question in interrupts
-            ],
-        }
+        payload = _end_of(task, result, error, ())
         await self._emit(run, "tasks", payload)
         await self._debug(run, "task_result", run.step, payload)
 
@@ -225,15 +212,29 @@ class Hub:
         if "values" in self.modes:
             await self._emit(run, "values", values_of(run.cells, run.call.output_keys or run.plan.state))
 
-    async def paused(self, run: Any, questions: Sequence[Any]) -> None:
-        """Report that the run stops for answers, or at a breakpoint (no questions)."""
-        await self._emit(run, "updates", {INTERRUPT: tuple(questions)})
+    def paused(self, run: Any, questions: Sequence[Any] | None, tasks: Sequence[Task]) -> None:
+        """Note which tasks paused, and that the run stops for answers or at a breakpoint (no questions).
+
+        Without ``questions`` it stops for another reason. Told only when released.
+        """
+        told: list[tuple[str, Any]] = []
+        if questions or (questions is not None and run.nested is None):
+            told.append(("updates", {INTERRUPT: tuple(questions)}))
         if questions and "values" in self.modes:
             shown: Any = None
             if run.plan.single is None:  # what a workflow function returned last time is no part of this answer
                 shown = values_with(run.cells, run.call.output_keys or run.plan.state, run.finished)
             asked = {INTERRUPT: tuple(questions)}
-            await self._emit(run, "values", {**shown, **asked} if isinstance(shown, dict) else asked)
+            told.append(("values", {**shown, **asked} if isinstance(shown, dict) else asked))
+        for task in tasks:
+            payload = _end_of(task, None, None, waiting(task))
+            told += [("tasks", payload), ("debug", _stamped("task_result", run.step, payload))]
+        self._held += [(run.ns, mode, payload) for mode, payload in told if mode in self.modes]
+
+    async def release(self) -> None:
+        """Tell the pauses: all that belongs to them is durable, in this run and in its subgraphs."""
+        while self._held:
+            await self._put(*self._held.pop(0))
 
     async def checkpoint(self, run: Any, source: str, step: int, parent: str | None) -> None:
         """Report a checkpoint and what it makes due."""
@@ -276,3 +277,20 @@ class Hub:
         while self.full:
             self._writable = anyio.Event()
             await self._writable.wait()
+
+
+def _end_of(task: Task, result: Any, error: Any, questions: Sequence[Any]) -> dict[str, Any]:
+    return {
+        "id": task.id,
+        "name": task.name,
+        "error": error,
+        "result": result if result is not None else {},
+        "interrupts": [
+            {"value": question.value, "id": question.id, "response_schema": question.response_schema}
+            for question in questions
+        ],
+    }
+
+
+def _stamped(kind: str, step: int, payload: Any) -> dict[str, Any]:
+    return {"step": step, "timestamp": datetime.now(UTC).isoformat(), "type": kind, "payload": payload}

@@ -97,6 +97,11 @@ def interrupt_id(task_ns: str, answered: int) -> str:
     return xxh3_128_hexdigest(key.encode("utf-8", "surrogatepass"))
 
 
+def aside_id(task_ns: str, number: int) -> str:
+    """Return the id of a question that a task asks at once with others: they have a numbering of their own."""
+    return interrupt_id(f"{task_ns}|aside", number)
+
+
 def _id_bytes(checkpoint_id: str) -> bytes:
     try:
         return bytes.fromhex(checkpoint_id.replace("-", ""))

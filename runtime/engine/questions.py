@@ -1,0 +1,122 @@
+"""The questions of one attempt of a task, matched with what earlier attempts asked and were answered.
+
+Questions that a node asks one after another are told apart by their number: the node starts from its first line each
+time and asks them in the same order, though it may word them differently. Questions asked at once (``gather``, a task
+group) come in any order, so they are told apart by their values, and no answer ever reaches another question.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from runtime.engine.tasks import HandlerTask
+from runtime.errors import GraphInterrupt
+from runtime.schema.answering import accepted, described
+from runtime.types.ids import aside_id, interrupt_id
+from runtime.types.interrupts import Interrupt
+
+if TYPE_CHECKING:
+    from runtime.engine.tasks import Task
+
+
+class Questions:
+    """What one attempt asks."""
+
+    __slots__ = ("_calls", "_claimed", "_task", "asked", "settled")
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._calls = 0
+        """How many questions were asked in sequence."""
+        self._claimed: set[str] = set()
+        """Ids of the questions asked at once that came up again."""
+        self.asked: list[Interrupt] = []
+        """Those without an answer, with those of subgraphs."""
+        self.settled: list[Interrupt] = []
+        """Those asked at once that have their answer: kept, because the answer is found by the question's value."""
+
+    def ask(self, value: Any, response_schema: Any, loose: list[Any], *, aside: bool) -> Any:
+        """Return the recorded answer, or pause the node.
+
+        ``loose``: an answer given while nothing waited; the next question takes it. ``aside``: asked beside the node's
+        own line of work, so maybe at once with others.
+        """
+        return self._beside(value, response_schema, loose) if aside else self._in_turn(value, response_schema, loose)
+
+    def take_over(self, questions: tuple[Interrupt, ...]) -> None:
+        """Add the questions of a subgraph."""
+        known = {question.id for question in self.asked}
+        self.asked.extend(question for question in questions if question.id not in known)
+
+    def _in_turn(self, value: Any, response_schema: Any, loose: list[Any]) -> Any:
+        task, index = self._task, self._calls
+        self._calls += 1
+        if index == len(task.answers) and loose:
+            task.answers.append(loose.pop())
+        if index < len(task.answers):
+            try:
+                return accepted(response_schema, task.answers[index])
+            except Exception:
+                del task.answers[index:]
+                raise
+        return self._by_id(interrupt_id(task.ns, index), value, response_schema)
+
+    def _beside(self, value: Any, response_schema: Any, loose: list[Any]) -> Any:
+        known = self._known(value)
+        mine = self._new_id() if known is None else known
+        self._claimed.add(mine)
+        if loose and mine not in self._task.below:
+            self._task.below[mine] = loose.pop()
+        if mine in self._task.below:
+            self.settled.append(Interrupt(value=value, id=mine))
+        return self._by_id(mine, value, response_schema)
+
+    def _by_id(self, mine: str, value: Any, response_schema: Any) -> Any:
+        below = self._task.below
+        if mine in below:
+            try:
+                return accepted(response_schema, below[mine])
+            except Exception:
+                del below[mine]
+                raise
+        question = Interrupt(value=value, id=mine, response_schema=described(response_schema))
+        self.asked.append(question)
+        raise GraphInterrupt((question,))
+
+    def _known(self, value: Any) -> str | None:
+        """Return the id under which a question asked at once is recorded."""
+        ids = _aside_ids(self._task)
+        for question in self._task.interrupts:
+            if question.id in ids and question.id not in self._claimed and _same(question.value, value):
+                return str(question.id)
+        return None
+
+    def _new_id(self) -> str:
+        taken = {question.id for question in self._task.interrupts} | self._claimed
+        return next(each for number in range(len(taken) + 1) if (each := aside_id(self._task.ns, number)) not in taken)
+
+
+def own_ids(task: Task) -> set[str]:
+    """Return the ids that questions of the task itself can have so far; other questions are those of its subgraphs."""
+    reach = len(task.answers) + len(task.below) + len(task.interrupts)
+    places = [task.ns]
+    if task.node.handler is not None:
+        places.append(HandlerTask(task, task.node.handler, Exception()).ns)
+    return {made(ns, number) for ns in places for made in (interrupt_id, aside_id) for number in range(reach)}
+
+
+def renamed(old: Task, new: Task) -> dict[str, str]:
+    """Return, by its id in one execution of a task, the id of the same question in another execution."""
+    reach = len(old.answers) + len(old.below) + len(old.interrupts)
+    return {made(old.ns, number): made(new.ns, number) for made in (interrupt_id, aside_id) for number in range(reach)}
+
+
+def _aside_ids(task: Task) -> set[str]:
+    return {aside_id(task.ns, number) for number in range(len(task.below) + len(task.interrupts))}
+
+
+def _same(one: Any, other: Any) -> bool:
+    try:
+        return bool(one == other)
+    except Exception:  # noqa: BLE001 - arrays and the like have no plain equality
+        return repr(one) == repr(other)

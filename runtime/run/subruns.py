@@ -1,0 +1,60 @@
+"""The subgraphs that one attempt of a node runs: their pauses wait for each other, and none outlives the node."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, NoReturn
+
+import anyio
+
+from runtime.errors import GraphInterrupt
+
+
+class Subruns:
+    """Runs started by one attempt of a node."""
+
+    __slots__ = ("_active", "_changed", "_over")
+
+    def __init__(self) -> None:
+        self._active: set[anyio.CancelScope] = set()
+        self._changed = anyio.Event()
+        """Set, and replaced, whenever a run ends."""
+        self._over = False
+        """Whether the node has ended; what it left behind may start nothing more."""
+
+    async def run(self, start: Callable[[], Awaitable[Any]]) -> Any:
+        """Run one."""
+        if self._over:
+            raise GraphInterrupt
+        scope = anyio.CancelScope()
+        self._active.add(scope)
+        try:
+            with scope:
+                return await start()
+        finally:
+            self._active.discard(scope)
+            self._tell()
+        raise GraphInterrupt  # the node has ended without it
+
+    async def pause(self, questions: tuple[Any, ...]) -> NoReturn:
+        """Pause the node, once what it runs at the same time has ended or paused as well.
+
+        So all their questions are put at once, and none of them is left running or cancelled half-way.
+        """
+        while self._active and not self._over:
+            await self._changed.wait()
+        raise GraphInterrupt(questions)
+
+    async def end(self) -> None:
+        """Cancel what still runs, and return once it has ended."""
+        self._over = True
+        self._tell()
+        with anyio.CancelScope(shield=True):
+            while self._active:
+                for scope in self._active:
+                    scope.cancel()
+                await self._changed.wait()
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()

@@ -1,0 +1,101 @@
+"""A run that several consumers follow: one streams it, others stream the runs around it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from runtime.engine.tasks import Task
+    from runtime.streaming.hub import Hub, HubStatistics
+
+
+class Tee:
+    """Reports to several hubs; stands wherever one hub may stand."""
+
+    __slots__ = ("_hubs",)
+
+    def __init__(self, hubs: tuple[Hub, ...]) -> None:
+        self._hubs = hubs
+
+    @property
+    def hubs(self) -> tuple[Hub, ...]:
+        """The hubs."""
+        return self._hubs
+
+    @property
+    def full(self) -> bool:
+        """Whether the run has to wait for a consumer."""
+        return any(hub.full for hub in self._hubs)
+
+    async def room(self) -> None:
+        """Return once every consumer has made room, or has left."""
+        for hub in self._hubs:
+            await hub.room()
+
+    def statistics(self) -> HubStatistics:
+        """Return how full the nearest consumer's buffer is and was."""
+        return self._hubs[0].statistics()
+
+    async def tasks_started(self, run: Any, tasks: Sequence[Task]) -> None:
+        """Report tasks about to run."""
+        for hub in self._hubs:
+            await hub.tasks_started(run, tasks)
+
+    async def task_finished(self, run: Any, task: Task, *, cached: bool = False) -> None:
+        """Report what a task wrote."""
+        for hub in self._hubs:
+            await hub.task_finished(run, task, cached=cached)
+
+    async def call_started(self, run: Any, task: Task) -> None:
+        """Report a @task call about to run."""
+        for hub in self._hubs:
+            await hub.call_started(run, task)
+
+    async def call_finished(self, run: Any, task: Task, value: Any, *, cached: bool = False) -> None:
+        """Report the result of a @task call."""
+        for hub in self._hubs:
+            await hub.call_finished(run, task, value, cached=cached)
+
+    async def task_failed(self, run: Any, task: Task, error: BaseException) -> None:
+        """Report a failure."""
+        for hub in self._hubs:
+            await hub.task_failed(run, task, error)
+
+    async def values(self, run: Any) -> None:
+        """Report the state after a superstep."""
+        for hub in self._hubs:
+            await hub.values(run)
+
+    async def resumed(self, run: Any) -> None:
+        """Report the state that a resumed run starts from."""
+        for hub in self._hubs:
+            await hub.resumed(run)
+
+    def paused(self, run: Any, questions: Sequence[Any] | None, tasks: Sequence[Task]) -> None:
+        """Note that the run stops."""
+        for hub in self._hubs:
+            hub.paused(run, questions, tasks)
+
+    async def checkpoint(self, run: Any, source: str, step: int, parent: str | None) -> None:
+        """Report a checkpoint."""
+        for hub in self._hubs:
+            await hub.checkpoint(run, source, step, parent)
+
+    def custom(self, run: Any, task: Task, item: Any) -> None:
+        """Report what a node wrote to its stream writer."""
+        for hub in self._hubs:
+            hub.custom(run, task, item)
+
+    async def put_custom(self, run: Any, task: Task, item: Any) -> None:
+        """Report what a sync node wrote, waiting for room."""
+        for hub in self._hubs:
+            await hub.put_custom(run, task, item)
+
+
+def joined(own: Hub | None, around: Hub | Tee | None) -> Hub | Tee | None:
+    """Return where a subgraph reports to: to its own consumer, and to those around it that follow subgraphs."""
+    above: tuple[Hub, ...] = around.hubs if isinstance(around, Tee) else () if around is None else (around,)
+    hubs = (*(() if own is None else (own,)), *(hub for hub in above if hub.subgraphs))
+    return Tee(hubs) if len(hubs) > 1 else hubs[0] if hubs else None
