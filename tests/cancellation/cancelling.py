@@ -87,12 +87,12 @@ twice = Way("task twice", "asyncio", native=True, times=2)
 
 
 class Trial(Protocol):
-    """One call to be cancelled, on a thread of its own."""
+    """A call to be cancelled again and again, each time on a thread of its own."""
 
     work: Work
 
-    async def prepare(self) -> None:
-        """Do what comes before the call."""
+    async def prepare(self, config: Any) -> None:
+        """Do, on a fresh thread, what comes before the call."""
         ...
 
     async def call(self) -> object:
@@ -104,20 +104,15 @@ class Trial(Protocol):
         ...
 
 
-MakeTrial = Callable[[Any, Any], Trial]
-"""Makes a trial for a saver and the config of a thread."""
-
-
-def sweep(way: Way, kind: str, folder: Path, make: MakeTrial) -> int:
+def sweep(way: Way, kind: str, folder: Path, make: Callable[[Any], Trial]) -> int:
     """Cancel before the first step, the second, and so on until a call gets through; return how many it took."""
     steps = Steps()
 
     async def main() -> int:
         async with opened(kind, folder) as saver:
-            living = living_tasks()
+            living, trial = living_tasks(), make(saver)
             for at in count(1):
-                trial = make(saver, {"configurable": {"thread_id": f"{at}"}})
-                await trial.prepare()
+                await trial.prepare({"configurable": {"thread_id": f"{at}"}})
                 cancelled = await way.cancel(steps, at, trial.call)
                 taken, where = steps.taken, f"cancelled before step {at}; returned: {dict(trial.work.returned)}"
                 if not cancelled:
@@ -162,10 +157,15 @@ def without_a_hole(history: list[int]) -> bool:
     return history == list(range(len(history) - 2, -2, -1))
 
 
+_OUTCOMES: dict[tuple[Callable[[Work], Any], int], Any] = {}
+"""What graphs come to, by what builds them and how many calls it takes."""
+
+
 async def outcome(build: Callable[[Work], Any], *given: Any) -> Any:
     """Return what a graph comes to if nobody cancels it."""
-    graph = build(Work()).compile(checkpointer=InMemorySaver())
-    result = None
-    for one in given:
-        result = await graph.ainvoke(one, {"configurable": {"thread_id": "t"}})
-    return result
+    key = build, len(given)
+    if key not in _OUTCOMES:
+        graph = build(Work()).compile(checkpointer=InMemorySaver())
+        for one in given:
+            _OUTCOMES[key] = await graph.ainvoke(one, {"configurable": {"thread_id": "t"}})
+    return _OUTCOMES[key]

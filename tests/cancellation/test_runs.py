@@ -30,16 +30,18 @@ Build = Callable[[Work], StateGraph[Any]]
 class Run:
     """A run from its input, awaited or read as a stream."""
 
-    def __init__(self, build: Build, durability: Any, saver: Any, config: Any, *, streamed: bool) -> None:
+    config: Any
+
+    def __init__(self, build: Build, durability: Any, saver: Any, *, streamed: bool = False) -> None:
         self.build = build
         self.durability = durability
-        self.config = config
         self.streamed = streamed
         self.work = Work()
         self.graph = build(self.work).compile(checkpointer=saver)
 
-    async def prepare(self) -> None:
-        """Begin on an empty thread."""
+    async def prepare(self, config: Any) -> None:
+        self.config = config
+        self.work.begin()
 
     async def call(self) -> None:
         if not self.streamed:
@@ -72,9 +74,9 @@ class Run:
 awaited_or_streamed = pytest.mark.parametrize("streamed", [False, True], ids=["awaited", "streamed"])
 
 
-def runs(build: Build, durability: Any, *, streamed: bool = False) -> Callable[[Any, Any], Run]:
-    """Return what makes the trials of a sweep."""
-    return lambda saver, config: Run(build, durability, saver, config, streamed=streamed)
+def runs(build: Build, durability: Any, *, streamed: bool = False) -> Callable[[Any], Run]:
+    """Return what makes the trial of a sweep."""
+    return lambda saver: Run(build, durability, saver, streamed=streamed)
 
 
 @every_way
@@ -116,7 +118,8 @@ def test_a_run_can_be_cancelled_while_it_is_being_cancelled(
 class Answer(Run):
     """A run that answers the question of a paused thread."""
 
-    async def prepare(self) -> None:
+    async def prepare(self, config: Any) -> None:
+        await super().prepare(config)
         await self.graph.ainvoke({}, self.config, durability=self.durability)
         assert self.work.returned.keys() == {"first", "middle"}
 
@@ -142,16 +145,11 @@ class Answer(Run):
 @every_saver
 @every_mode
 def test_an_answer_is_taken_or_the_question_stays(way: Way, kind: str, durability: str, folder: Path) -> None:
-    def make(saver: Any, config: Any) -> Answer:
-        return Answer(Work.ask, durability, saver, config, streamed=False)
-
-    assert sweep(way, kind, folder, make) > 3
+    assert sweep(way, kind, folder, lambda saver: Answer(Work.ask, durability, saver)) > 3
 
 
-class Update(Run):
+class Update(Answer):
     """An update of a paused thread's state."""
-
-    prepare = Answer.prepare
 
     async def call(self) -> None:
         await self.graph.aupdate_state(self.config, {"log": ["updated"]}, as_node="first")
@@ -172,9 +170,6 @@ class Update(Run):
 @every_way
 @every_saver
 def test_an_update_is_there_or_it_is_not(way: Way, kind: str, folder: Path) -> None:
-    def make(saver: Any, config: Any) -> Update:
-        return Update(Work.ask, "sync", saver, config, streamed=False)
-
-    taken = sweep(way, kind, folder, make)
+    taken = sweep(way, kind, folder, lambda saver: Update(Work.ask, "sync", saver))
     # In memory there is nothing to wait for, and so no step between.
     assert taken > 1 or kind == "memory"

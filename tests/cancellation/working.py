@@ -24,6 +24,10 @@ class Work:
     """One thread's work: which nodes started, which returned, how many are at it."""
 
     def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget what was done, for another thread."""
         self.started: Counter[str] = Counter()
         self.returned: Counter[str] = Counter()
         self.answered = 0
