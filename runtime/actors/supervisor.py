@@ -21,6 +21,7 @@ from runtime.actors.cancelling import cancelled_class
 from runtime.actors.mailbox import MailboxStatistics
 from runtime.actors.node import NodeActor, Stage
 from runtime.actors.outcomes import CANCELLED, Failed, Outcome
+from runtime.errors import NodeCancelledError
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
@@ -190,6 +191,16 @@ class Supervisor:
                 self._settle(task, CANCELLED)
         while self._idle:
             self._idle.pop().set()
+
+    def stray_cancel(self) -> NodeCancelledError | None:
+        """Return the error of a run whose worker was cancelled by somebody who had not started it.
+
+        Asked after the nursery has ended: it swallows that cancel, so that the run would look finished.
+        """
+        if not self.nursery.cancel_scope.cancel_called:
+            return None
+        msg = "A worker task of the run was cancelled by somebody who had not started it. Resume with None."
+        return NodeCancelledError(msg)
 
     def statistics(self) -> SupervisorStatistics:
         """Return how the run's actors and workers stand."""

@@ -192,6 +192,7 @@ class Conductor:
                     error = raised
                 finally:
                     supervisor.close()
+            error = error or supervisor.stray_cancel()
         except BaseException:
             await self._close_quietly()
             raise
