@@ -8,7 +8,7 @@ import traceback
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from persistence.errors import PersistenceError
-from runtime.cli import demo, editing, reading, running
+from runtime.cli import demo, drawing, editing, reading, running
 from runtime.cli.failing import CommandError, UsageError
 from runtime.cli.showing import Screen, quietened
 from runtime.errors import RuntimeLibraryError
@@ -77,6 +77,7 @@ def _parser() -> _Parser:
     parser = _Parser(prog="actorgraph", description="Run durable graphs and look after the threads they leave.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
     _add_run(commands)
+    _add_draw(commands)
     _add_threads(commands)
     _add_history(commands)
     _add_show(commands)
@@ -99,13 +100,17 @@ def _needs_db(parser: _Parser) -> None:
     parser.add_argument("--db", metavar="FILE", required=True, help="the SQLite file")
 
 
+def _needs_graph(parser: _Parser) -> None:
+    parser.add_argument(
+        "target", metavar="MODULE:GRAPH", help="a StateGraph, a compiled graph, or a function that returns one"
+    )
+
+
 def _add_run(commands: Parsers) -> None:
     parser = _command(
         commands, "run", running.run, "Run a graph.", "The thread can be resumed, listed and shown if a file keeps it."
     )
-    parser.add_argument(
-        "target", metavar="MODULE:GRAPH", help="a StateGraph, a compiled graph, or a function that returns one"
-    )
+    _needs_graph(parser)
     given = parser.add_mutually_exclusive_group(required=True)
     given.add_argument("--input", metavar="JSON", help="state to start from; - reads it from standard input")
     given.add_argument("--resume", action="store_true", help="go on where the thread stopped")
@@ -125,6 +130,16 @@ def _add_run(commands: Parsers) -> None:
     parser.add_argument("--traceback", action="store_true", help="show the whole traceback if a node fails")
 
 
+def _add_draw(commands: Parsers) -> None:
+    parser = _command(
+        commands, "draw", drawing.draw, "Draw a graph.", "All formats but Mermaid need the extra: drawing, png."
+    )
+    _needs_graph(parser)
+    parser.add_argument("--format", choices=drawing.FORMATS, help="default: what FILE's suffix says, else mermaid")
+    parser.add_argument("--output", metavar="FILE", help="write the picture there (default: standard output)")
+    parser.add_argument("--xray", action="store_true", help="draw subgraphs out, all levels of them")
+
+
 def _add_threads(commands: Parsers) -> None:
     parser = _command(commands, "threads", reading.threads, "List the threads in a file, the last active first.")
     _needs_db(parser)
@@ -137,6 +152,7 @@ def _add_history(commands: Parsers) -> None:
     parser.add_argument("thread", metavar="THREAD")
     _needs_db(parser)
     _limited(parser)
+    parser.add_argument("--graph", action="store_true", help="show the thread's branches as a tree")
 
 
 def _add_show(commands: Parsers) -> None:

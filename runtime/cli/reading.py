@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from persistence.contracts.checkpoint import ERROR, INTERRUPT, NULL_TASK_ID
 from persistence.sqlite.listing import look_into
 from runtime.cli.failing import CommandError
+from runtime.cli.lanes import lanes
 from runtime.cli.plain import in_words, visible
 from runtime.cli.showing import ID_WIDTH, Column, counted, moment, size
 from runtime.cli.triggers import due_nodes, is_state, task_name
@@ -109,6 +110,10 @@ def history(args: argparse.Namespace, screen: Screen) -> int:
     if args.json:
         screen.document({"db": args.db, "thread": args.thread, "total": total, "checkpoints": found})
         return 0
+    if args.graph:
+        _draw_branches(found, screen)
+        screen.say(_how_many(len(found), total, "checkpoint"), "dim")
+        return 0
     branches = _branches(found)
     columns = [
         Column("Step", number=True),
@@ -128,10 +133,36 @@ def _checkpoint_row(row: dict[str, Any], branches: frozenset[str]) -> list[objec
         name += f"\nin {row['namespace']}"
     if row["parent_id"] in branches:
         name += f"\nbranches off {row['parent_id']}"
-    ran = [
+    return [row["step"], row["source"], name, moment(row["created_at"]), _ran(row)]
+
+
+def _ran(row: dict[str, Any]) -> str:
+    return ", ".join(
         task["name"] if task["outcome"] == "done" else f"{task['name']} ({task['outcome']})" for task in row["tasks"]
-    ]
-    return [row["step"], row["source"], name, moment(row["created_at"]), ", ".join(ran)]
+    )
+
+
+def _draw_branches(rows: list[dict[str, Any]], screen: Screen) -> None:
+    """Show which checkpoint grew from which, in a picture for each namespace."""
+    for namespace in sorted({row["namespace"] for row in rows}):
+        if namespace:
+            screen.title(f"In {namespace}")
+        own = [row for row in rows if row["namespace"] == namespace]
+        listed = {row["checkpoint_id"] for row in own}
+        beside = list(
+            lanes((row["checkpoint_id"], row["parent_id"] if row["parent_id"] in listed else None) for row in own)
+        )
+        width = max(len(line) for lane in beside for line in (*lane.joining, lane.mark))
+        for row, lane in zip(own, beside, strict=True):
+            for line in lane.joining:
+                screen.drawn(line)
+            parent = row["parent_id"]
+            told = [_ran(row), "" if parent is None or parent in listed else f"(grew from {parent}, not listed)"]
+            screen.drawn(
+                f"{lane.mark:{width}} {row['step']!s:>4} {row['source']!s:6} ",
+                row["checkpoint_id"],
+                f" {moment(row['created_at'])} {' '.join(filter(None, told))}",
+            )
 
 
 def _branches(rows: list[dict[str, Any]]) -> frozenset[str]:

@@ -56,6 +56,10 @@ class Screen:
         """Write a command to be copied: in one piece, however long it is."""
         self._print(Text(f"{what}: {visible(line, keep=NEW_LINE)}"), wrap=False)
 
+    def drawn(self, before: str, name: str = "", after: str = "") -> None:
+        """Write a line of a drawing, with a name in it: in one piece, as what is below must stay below."""
+        self._print(Text.assemble(visible(before), (visible(name), "cyan"), visible(after)), wrap=False)
+
     def title(self, text: str) -> None:
         """Write a heading, with a blank line above it unless it comes first."""
         if self._begun:

@@ -7,13 +7,14 @@ another one, the upright one is seen.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from rich.cells import cell_len
 
-from runtime.drawing.layout import Box, Measure, Point, Route, arrange
+from runtime.drawing.layout import Arrangement, Box, Measure, Point, Route, arrange
 from runtime.drawing.parts import LEVEL, Edge, Node, is_terminal, line, notes
 
 _COLUMN: Final = 8.0
@@ -22,6 +23,7 @@ _ROW: Final = 16.0
 _AROUND: Final = 1
 """Rows above and below a node that are its own: an arrowhead needs a place where no line turns."""
 _NEAR: Final = 1e-6
+_LITTLE: Final = 1e-3
 _ACROSS: Final = {True: ".", False: "-"}
 _UPRIGHT: Final = {True: ":", False: "|"}
 
@@ -32,13 +34,15 @@ Cell = tuple[int, int]
 def draw_ascii(nodes: Mapping[str, Node], edges: Sequence[Edge]) -> str:
     """Return the picture as lines of text. Raises what ``arrange`` does."""
     plan = arrange(nodes, edges, _MEASURE)
-    canvas = _Canvas()
-    for each, box in plan.frames.items():
-        canvas.frame(_title(each), box)
+    canvas = _Canvas(Grid(plan))
+    for box in plan.frames.values():
+        canvas.frame(box)
     for route in plan.routes:
         canvas.across(route)
     for route in plan.routes:
-        canvas.upright(route)
+        canvas.upright(route, plan.boxes[route.edge.target])
+    for each, box in plan.frames.items():
+        canvas.title(_title(each), box)
     for each, box in plan.boxes.items():
         canvas.box(nodes[each], box)
     for route in plan.routes:
@@ -55,12 +59,20 @@ def _title(frame: str) -> str:
     return line(frame.rpartition(LEVEL)[2])
 
 
+def _columns(least: int, lines: int) -> float:
+    """Return the width of what holds so much text and has so many lines at one side.
+
+    An odd number of columns: so what is centred upon each other begins with a whole one.
+    """
+    return max(least, 2 * (lines + 1) if lines > 1 else 0) // 2 * 2 * _COLUMN + _COLUMN
+
+
 _MEASURE: Final = Measure(
-    node=lambda node: (
-        (max(map(cell_len, _lines(node))) + 4) * _COLUMN,
+    node=lambda node, lines: (
+        _columns(max(map(cell_len, _lines(node))) + 4, lines),
         (len(_lines(node)) + 2 + 2 * _AROUND) * _ROW,
     ),
-    label=lambda text: (cell_len(line(text)) * _COLUMN, _ROW),
+    label=lambda text, lines: (_columns(cell_len(line(text)), lines), _ROW),
     title=lambda frame: (cell_len(_title(frame)) + 6) * _COLUMN,
     header=_ROW,
     between_layers=_ROW,
@@ -70,15 +82,68 @@ _MEASURE: Final = Measure(
 )
 
 
-def _cell(point: Point) -> Cell:
-    return math.floor(point[0] / _COLUMN + _NEAR), math.floor(point[1] / _ROW + _NEAR)
+class Grid:
+    """Which character a place of the layout falls on. Where two lines would share one, a row or column is put in."""
+
+    def __init__(self, plan: Arrangement) -> None:
+        parts = [pair for route in plan.routes for points in route.lines for pair in pairwise(points)]
+        upright = [_Line(x, min(y, end[1]), max(y, end[1])) for (x, y), end in parts if x == end[0]]
+        across = [_Line(y, min(x, end[0]), max(x, end[0])) for (x, y), end in parts if y == end[1]]
+        for box in map(_inside, plan.frames.values()):
+            right, bottom = box.x + box.width, box.y + box.height
+            upright += [_Line(x, box.y, bottom) for x in (box.x, right)]
+            across += [_Line(y, box.x, right) for y in (box.y, bottom)]
+        self._columns, self._rows = _Ruler(_COLUMN, upright), _Ruler(_ROW, across)
+
+    def cell(self, point: Point) -> Cell:
+        """Return column and row of a point."""
+        return self._columns.place(point[0]), self._rows.place(point[1])
+
+    def corners(self, box: Box) -> tuple[Cell, Cell]:
+        """Return the first column and row that are inside of a box, and the last."""
+        box = _inside(box)
+        return self.cell((box.x, box.y)), self.cell((box.x + box.width, box.y + box.height))
+
+
+def _inside(box: Box) -> Box:
+    """Return a box that is a little smaller: what touches its edge is outside."""
+    return Box(box.x + _LITTLE, box.y + _LITTLE, box.width - 2 * _LITTLE, box.height - 2 * _LITTLE)
+
+
+class _Line(NamedTuple):
+    """A line across an axis: where it is, from where to where."""
+
+    at: float
+    start: float
+    end: float
+
+
+class _Ruler:
+    """One axis of a grid."""
+
+    def __init__(self, unit: float, lines: list[_Line]) -> None:
+        self._unit = unit
+        self._put_in: list[float] = []
+        """Where a place was put in, ascending."""
+        here: list[_Line] = []
+        for one in sorted(lines):
+            if here and self.place(here[0].at) != self.place(one.at):
+                here = []
+            if any(other.at != one.at and other.start <= one.end and one.start <= other.end for other in here):
+                self._put_in.append(one.at)
+                here = []
+            here.append(one)
+
+    def place(self, at: float) -> int:
+        return math.floor(at / self._unit + _NEAR) + bisect_right(self._put_in, at)
 
 
 class _Canvas:
     """Characters by place. One that is two columns wide leaves the place after it empty."""
 
-    def __init__(self) -> None:
+    def __init__(self, grid: Grid) -> None:
         self._cells: dict[Cell, str] = {}
+        self._grid = grid
 
     def text(self) -> str:
         """Return what was drawn, without blanks at the ends of lines."""
@@ -102,65 +167,68 @@ class _Canvas:
     def box(self, node: Node, box: Box) -> None:
         """Draw a node; the virtual first and last one with round ends."""
         lines = _lines(node)
-        x, y = _cell((box.x, box.y + _AROUND * _ROW))
-        width = _cell((box.width, 0))[0] - 2
-        terminal = is_terminal(node)
-        corner, left, right = (".", "(", ")") if terminal else ("+", "|", "|")
-        self.write(f"{corner}{'-' * width}{corner}", x, y)
-        for row, text in enumerate(lines, 1):
-            self.write(f"{left}{' ' * width}{right}", x, y + row)
-            self.write(text, x + 1 + (width - cell_len(text)) // 2, y + row)
-        corner = "'" if terminal else "+"
-        self.write(f"{corner}{'-' * width}{corner}", x, y + len(lines) + 1)
+        (left, top), (right, bottom) = self._grid.corners(box)
+        top, bottom, width = top + _AROUND, bottom - _AROUND, right - left - 1
+        upper, lower, sides = (".", "'", "()") if is_terminal(node) else ("+", "+", "||")
+        self.write(f"{upper}{'-' * width}{upper}", left, top)
+        for y in range(top + 1, bottom):
+            self.write(f"{sides[0]}{' ' * width}{sides[1]}", left, y)
+        self.write(f"{lower}{'-' * width}{lower}", left, bottom)
+        for y, text in enumerate(lines, (top + bottom - len(lines) + 1) // 2):
+            self.write(text, left + 1 + (width - cell_len(text)) // 2, y)
 
-    def frame(self, title: str, box: Box) -> None:
-        """Draw a subgraph's frame, its title in the upper edge."""
-        left, top = _cell((box.x, box.y))
-        right, bottom = _cell((box.x + box.width - _COLUMN, box.y + box.height - _ROW))
+    def frame(self, box: Box) -> None:
+        """Draw a subgraph's frame."""
+        (left, top), (right, bottom) = self._grid.corners(box)
         for y in range(top + 1, bottom):
             self._cells[left, y] = self._cells[right, y] = "|"
         for y in (top, bottom):
             self.write("+" + "-" * (right - left - 1) + "+", left, y)
-        self.write(f" {title} ", left + 2, top)
+
+    def title(self, text: str, box: Box) -> None:
+        """Write a frame's title into its upper edge, over the line that may lead into it there."""
+        (left, top), _ = self._grid.corners(box)
+        self.write(f" {text} ", left + 2, top)
 
     def label(self, text: str, box: Box) -> None:
         """Write an edge's label, which its line passes through."""
-        self.write(text, *_cell((box.x, box.y)))
+        (left, y), (right, _) = self._grid.corners(box)
+        self.write(text.center(len(text) + right + 1 - left - cell_len(text)), left, y)
 
     def across(self, route: Route) -> None:
         """Draw the parts of a line that lie flat."""
         for points in route.lines:
-            for (x1, y1), (x2, y2) in pairwise(map(_cell, points)):
+            for (x1, y1), (x2, y2) in pairwise(map(self._grid.cell, points)):
                 if y1 == y2:
                     for x in range(min(x1, x2), max(x1, x2) + 1):
                         self._cells[x, y1] = _ACROSS[route.edge.conditional]
 
-    def upright(self, route: Route) -> None:
+    def upright(self, route: Route, target: Box) -> None:
         """Draw the parts of a line that stand, its corners and its arrowhead."""
         upright = _UPRIGHT[route.edge.conditional]
         for points in route.lines:
-            cells = [*map(_cell, points)]
+            cells = [*map(self._grid.cell, points)]
             for (x1, y1), (_, y2) in pairwise(cells):
                 if y1 != y2:
                     for y in range(min(y1, y2), max(y1, y2) + 1):
                         self._cells[x1, y] = upright
             for corner in cells[1:-1]:
                 self._cells[corner] = "+"
-        first, last = ([*map(_cell, route.lines[end])] for end in (0, -1))
-        self._foot(first[0], first[1], upright)
-        self._head(last[-2], last[-1])
+        self._foot(route.lines[0][0], route.lines[0][1], upright)
+        self._head(route.lines[-1][-2], route.lines[-1][-1], target)
 
-    def _foot(self, start: Cell, after: Cell, upright: str) -> None:
+    def _foot(self, start: Point, after: Point, upright: str) -> None:
         """Draw the part of a line in the space above or below a node that is its own."""
-        (x, y), (x2, y2) = start, after
-        if x == x2:
-            self._cells[x, y - 1 if y2 > y else y] = upright
+        (x, y), down = self._grid.cell(start), after[1] - start[1]
+        if down:
+            self._cells[x, y - 1 if down > 0 else y] = upright
 
-    def _head(self, before: Cell, end: Cell) -> None:
-        """Draw the arrowhead, in that same space."""
-        (x1, y1), (x, y) = before, end
-        if x1 == x:
-            head, at = ("v", (x, y)) if y > y1 else ("^", (x, y - 1))
+    def _head(self, before: Point, end: Point, target: Box) -> None:
+        """Draw the arrowhead: above or below a node in that same space, else beside it."""
+        (x, y), right, down = self._grid.cell(end), end[0] - before[0], end[1] - before[1]
+        (first, _), (last, _) = self._grid.corners(target)
+        if down:
+            head, at = ("v", (x, y)) if down > 0 else ("^", (x, y - 1))
         else:
-            head, at = (">", (x - 1, y)) if x > x1 else ("<", (x, y))
+            head, at = (">", (first - 1, y)) if right > 0 else ("<", (last + 1, y))
         self._cells[at] = head

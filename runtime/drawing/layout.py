@@ -5,7 +5,9 @@ The work is done by graphlay, a layout engine without dependencies of its own; n
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -67,8 +69,10 @@ class Arrangement(NamedTuple):
 class Measure:
     """How much room things take, in a unit of the one who draws."""
 
-    node: Callable[[Node], tuple[float, float]]
-    label: Callable[[str], tuple[float, float]]
+    node: Callable[[Node, int], tuple[float, float]]
+    """Width and height of a node that so many lines lie side by side at."""
+    label: Callable[[str, int], tuple[float, float]]
+    """Likewise, of an edge's label."""
     title: Callable[[str], float]
     """Width of a frame's title."""
     header: float
@@ -91,15 +95,21 @@ def arrange(nodes: Mapping[str, Node], edges: Sequence[Edge], measure: Measure) 
     inner = frames(nodes)
     index = {each: place for place, each in enumerate([*inner, *nodes])}
     described = [_box_of(measure.title(each), measure.header, frame_of(each), index) for each in inner]
-    described += [_node(node, edges, index, measure) for node in nodes.values()]
+    backward = _backward(nodes, edges)
+    ports = _ports(edges, backward)
+    described += [_box_of(*measure.node(node, ports[node.id]), frame_of(node.id), index) for node in nodes.values()]
     lines: list[dict[str, Any]] = []
     for edge in edges:
         # A label is a box that the line passes through: so nothing else can lie where it stands.
         ends = [index[edge.source], index[edge.target]]
         if edge.data:
             ends.insert(1, len(described))
-            described.append(_box_of(*measure.label(edge.data), _frame_around(edge), index))
-        lines += [{"source": start, "target": end, "weight": 1.0} for start, end in pairwise(ends)]
+            both_above = edge.source == edge.target
+            described.append(_box_of(*measure.label(edge.data, 2 if both_above else 1), _frame_around(edge), index))
+        up = (edge.source, edge.target) in backward
+        lines += [{"source": start, "target": end, "reverse_for_ranking": up} for start, end in pairwise(ends)]
+        if edge.source == edge.target and edge.data:
+            lines[-1]["reverse_for_ranking"] = True
     laid = _laid_out({"nodes": described, "edges": lines}, _options(len(lines), measure))
     placed = [_placed(found) for found in laid["nodes"]]
     routes = _routes(edges, iter(placed[len(index) :]), iter(laid["edges"]))
@@ -136,7 +146,6 @@ def _options(edges: int, measure: Measure) -> dict[str, Any]:
     gap = measure.between_lines
     return {
         "direction": "topbottom",
-        "cycles": {"strategy": "follow_flow"},
         "spacing": {
             "layer_gap": measure.between_layers,
             "node_gap": measure.between_nodes,
@@ -157,13 +166,41 @@ def _options(edges: int, measure: Measure) -> dict[str, Any]:
     }
 
 
-def _node(node: Node, edges: Sequence[Edge], index: Mapping[str, int], measure: Measure) -> dict[str, Any]:
-    """Return the description of a node, wide enough for its edges to lie side by side."""
-    width, height = measure.node(node)
-    leaving = sum(edge.source == node.id for edge in edges)
-    coming = sum(edge.target == node.id for edge in edges)
-    needed = max(leaving, coming) * measure.between_lines
-    return _box_of(max(width, needed), height, frame_of(node.id), index)
+def _backward(nodes: Mapping[str, Node], edges: Sequence[Edge]) -> set[tuple[str, str]]:
+    """Return the edges that lead back to where they came from: a walk from the first node meets them so."""
+    following: dict[str, list[str]] = {each: [] for each in nodes}
+    for edge in edges:
+        following[edge.source].append(edge.target)
+    backward: set[tuple[str, str]] = set()
+    done: set[str] = set()
+    for first in nodes:
+        path: dict[str, Iterator[str]] = {} if first in done else {first: iter(following[first])}
+        while path:
+            here = next(reversed(path))
+            target = next(path[here], None)
+            if target is None:
+                done.add(here)
+                del path[here]
+            elif target in path:
+                backward.add((here, target))
+            elif target not in done:
+                path[target] = iter(following[target])
+    return {(source, target) for source, target in backward if source != target}
+
+
+def _ports(edges: Sequence[Edge], backward: AbstractSet[tuple[str, str]]) -> Counter[str]:
+    """Return how many lines meet a node from above or from below, whichever is more."""
+    above, below = Counter[str](), Counter[str]()
+    for edge in edges:
+        if edge.source == edge.target:
+            below[edge.source] += 2 if edge.data else 0
+            continue
+        upper, lower = (
+            (edge.target, edge.source) if (edge.source, edge.target) in backward else (edge.source, edge.target)
+        )
+        below[upper] += 1
+        above[lower] += 1
+    return above | below
 
 
 def _box_of(width: float, height: float, frame: str, index: Mapping[str, int]) -> dict[str, Any]:
@@ -190,8 +227,17 @@ def _routes(edges: Sequence[Edge], labels: Iterator[Box], lines: Iterator[Mappin
     for edge in edges:
         label = next(labels) if edge.data else None
         found = [next(lines)["points"] for _ in range(2 if edge.data else 1)]
-        routes.append(Route(edge, [[(point["x"], point["y"]) for point in points] for points in found], label))
+        routes.append(Route(edge, [_at_right_angles(points) for points in found], label))
     return routes
+
+
+def _at_right_angles(points: Sequence[Mapping[str, float]]) -> list[Point]:
+    """Return a line whose every part lies flat or stands: the engine shifts some by a tenth of a unit."""
+    straight = [(points[0]["x"], points[0]["y"])]
+    for point in points[1:]:
+        (x, y), (before_x, before_y) = (point["x"], point["y"]), straight[-1]
+        straight.append((before_x, y) if abs(x - before_x) < abs(y - before_y) else (x, before_y))
+    return straight
 
 
 def _moved_to_origin(boxes: Mapping[str, Box], inner: Mapping[str, Box], routes: Sequence[Route]) -> Arrangement:

@@ -22,6 +22,7 @@ _LETTER: Final = 0.605
 """Width of a character, by the font's size."""
 _NAME, _NOTE, _LABEL, _TITLE = 14.0, 11.0, 11.5, 12.0
 """Font sizes."""
+_BETWEEN_LINES: Final = 16.0
 _MARGIN: Final = 12.0
 _ROUNDING: Final = 7.0
 _ARROW: Final = 8.0
@@ -53,8 +54,9 @@ def draw_svg(nodes: Mapping[str, Node], edges: Sequence[Edge]) -> str:
 def _parts(nodes: Mapping[str, Node], plan: Arrangement) -> list[str]:
     """Return everything in the order in which it is painted: what comes later lies on top."""
     return [
-        *(_frame(each, box) for each, box in plan.frames.items()),
+        *map(_frame, plan.frames.values()),
         *(_line(route) for route in plan.routes),
+        *(_titled(each, box) for each, box in plan.frames.items()),
         *(_box(nodes[each], box) for each, box in plan.boxes.items()),
         *(_label(route.edge.data, route.label) for route in plan.routes if route.edge.data and route.label),
     ]
@@ -67,20 +69,29 @@ def _width(text: str, size: float) -> float:
     return cell_len(text) * size * _LETTER
 
 
-def _node_size(node: Node) -> tuple[float, float]:
+def _node_size(node: Node, lines: int) -> tuple[float, float]:
     below = notes(node)
     widths = [_width(line(node.name), _NAME), *(_width(note, _NOTE) for note in below)]
-    return max(widths) + 26, 34 + 15 * len(below)
+    return max(max(widths) + 26, _beside(lines)), 34 + 15 * len(below)
+
+
+def _label_size(text: str, lines: int = 1) -> tuple[float, float]:
+    return max(_width(line(text), _LABEL) + 10, _beside(lines)), 17
+
+
+def _beside(lines: int) -> float:
+    """Return the width that lines take which lie side by side."""
+    return (lines + 1) * _BETWEEN_LINES if lines > 1 else 0
 
 
 _MEASURE: Final = Measure(
     node=_node_size,
-    label=lambda text: (_width(line(text), _LABEL) + 10, 17),
+    label=_label_size,
     title=lambda frame: _width(_title(frame), _TITLE) + 24,
     header=20,
     between_layers=34,
     between_nodes=34,
-    between_lines=16,
+    between_lines=_BETWEEN_LINES,
     padding=18,
 )
 
@@ -101,15 +112,19 @@ def _box(node: Node, box: Box) -> str:
     )
 
 
-def _frame(frame: str, box: Box) -> str:
-    title = _title(frame)
+def _frame(box: Box) -> str:
     # Smaller than its place, so that it touches no line that passes by.
     box = Box(box.x + 5, box.y + 5, box.width - 10, box.height - 10)
+    return _rect(box, rounding=8, fill=_LINE, fill_opacity=0.09, stroke=_LINE, stroke_dasharray="2 3")
+
+
+def _titled(frame: str, box: Box) -> str:
+    """Return a frame's title. It lies on the lines: one that leads into a narrow frame passes there."""
+    title = _title(frame)
     return _tag(
         "g",
-        _rect(box, rounding=8, fill=_LINE, fill_opacity=0.09, stroke=_LINE, stroke_dasharray="2 3"),
-        _rect(Box(box.x + 8, box.y + 6, _width(title, _TITLE) + 10, 18), rounding=4, fill=_PAPER),
-        _text(title, box.x + 13, box.y + 19, _TITLE, anchor="start"),
+        _rect(Box(box.x + 13, box.y + 11, _width(title, _TITLE) + 10, 18), rounding=4, fill=_PAPER),
+        _text(title, box.x + 18, box.y + 24, _TITLE, anchor="start"),
     )
 
 

@@ -15,7 +15,7 @@ from tests.runtime.cli.commands import environment
 if TYPE_CHECKING:
     from tests.runtime.cli.commands import Command
 
-COMMANDS = ("run", "threads", "history", "show", "prune", "delete", "demo")
+COMMANDS = ("run", "draw", "threads", "history", "show", "prune", "delete", "demo")
 
 
 @pytest.mark.slow
@@ -32,7 +32,7 @@ def test_every_command_has_help_and_speaks_json(command: Command, name: str) -> 
     assert told.code == 0
     assert f"usage: actorgraph {name}" in told.out
     assert "--json" in told.out
-    assert "--db FILE" in told.out
+    assert ("--db FILE" in told.out) == (name != "draw")
     assert max(map(len, told.out.splitlines())) <= 80
 
 
@@ -49,6 +49,7 @@ def test_every_command_has_help_and_speaks_json(command: Command, name: str) -> 
         ["demo", "--mode", "absent"],
         ["run", "x:y", "--input", "1", "--durability", "absent"],
         ["run", "x:y", "--input", "1", "--stream", "absent"],
+        ["draw", "x:y", "--format", "absent"],
     ],
 )
 def test_wrong_usage(command: Command, words: list[str]) -> None:

@@ -1,0 +1,125 @@
+"""Mermaid text: small enough to be read, and such that no name can be taken for something else."""
+
+from __future__ import annotations
+
+import json
+import re
+from enum import Enum
+
+import pytest
+from hypothesis import given, settings
+
+from runtime.drawing import Edge, Graph, Node, NodeStyles
+from runtime.graph import END, START, StateGraph
+from tests.runtime.drawing.kinds import OURS, State, node, subgraphs_of_two_levels
+from tests.runtime.drawing.names import HOSTILE, graphs, names
+
+ID = r"(?:[A-Za-z0-9_]|-(?=[A-Za-z0-9_])|\\[0-9a-f]+)+"
+TEXT = r"(?:[A-Za-z0-9_ =\u0080-\U0010ffff]|#[0-9]+;|</?(?:p|small|em)>|<[hb]r/?>|&nbsp;)*"
+LABEL = rf'(?:"{TEXT}"|[A-Za-z0-9_ ]+)'
+LINE = re.compile(
+    "|".join(
+        [
+            rf"\t{ID}\({LABEL}\)",
+            rf"\t{ID}\(\[{LABEL}\]\):::(?:first|last)",
+            rf"\t{ID} (?:-->|-\.->) {ID};",
+            rf'\t{ID} (?:--|-\.) "{TEXT}" (?:-->|\.->) {ID};',
+            rf"\tsubgraph {ID}(?:\[{LABEL}\])?",
+            r"\tend",
+            r"\tclassDef (?:default|first|last) [a-z0-9:#;.,-]+",
+        ]
+    )
+)
+KEYWORDS = ("call", "class", "click", "default", "direction", "end", "flowchart", "graph", "href", "linkstyle", "style")
+
+
+def test_a_small_graph() -> None:
+    graph = StateGraph(State).add_node("agent", node).add_node("tools", node, metadata={"team": "ops"}, defer=True)
+    graph.add_edge(START, "agent").add_edge("tools", "agent")
+    graph.add_conditional_edges("agent", node, {"call": "tools", "done": END})
+    assert graph.compile(interrupt_before=["tools"]).get_graph().draw_mermaid() == (
+        "---\n"
+        'config: {"flowchart": {"curve": "linear"}}\n'
+        "---\n"
+        "graph TD;\n"
+        '\t__start__(["<p>__start__</p>"]):::first\n'
+        "\tagent(agent)\n"
+        '\ttools("tools<hr/><small><em>team = ops<br/>defer = True<br/>__interrupt = before</em></small>")\n'
+        '\t__end__(["<p>__end__</p>"]):::last\n'
+        "\t__start__ --> agent;\n"
+        '\tagent -. "&nbsp;call&nbsp;" .-> tools;\n'
+        '\tagent -. "&nbsp;done&nbsp;" .-> __end__;\n'
+        "\ttools --> agent;\n"
+        "\tclassDef default fill:#f2f0ff,stroke:#8a82c8,color:#1c1b29,line-height:1.2\n"
+        "\tclassDef first fill-opacity:0\n"
+        "\tclassDef last fill:#bfb6fc,color:#1c1b29\n"
+    )
+
+
+def test_without_styles() -> None:
+    graph = Graph({name: Node(name, name, len) for name in "ab"}, [Edge("a", "b")])
+    assert graph.draw_mermaid(with_styles=False) == "graph TD;\n\ta --> b;\n"
+
+
+def test_subgraphs_are_nested_and_may_share_names() -> None:
+    text = subgraphs_of_two_levels(OURS).get_graph(xray=True).draw_mermaid()
+    assert (
+        "\tsubgraph sub\n"
+        "\tsub\\3aafter(after)\n"
+        '\tsubgraph sub\\3ainner["inner"]\n'
+        '\tsub\\3ainner\\3a__start__(["<p>__start__</p>"]):::first\n'
+        "\tsub\\3ainner\\3ap(p)\n"
+        "\tsub\\3ainner\\3aq(q)\n"
+        '\tsub\\3ainner\\3a__end__(["<p>__end__</p>"]):::last\n'
+        "\tend\n"
+        "\tend\n"
+    ) in text
+
+
+def test_settings() -> None:
+    class Curve(Enum):
+        STEP = "step"
+
+    graph = Graph({"a": Node("a", "a", len)}, [Edge("a", "a", "one two three", conditional=True)])
+    text = graph.draw_mermaid(
+        curve_style=Curve.STEP,
+        node_colors=NodeStyles(default="fill:red"),
+        wrap_label_n_words=2,
+        frontmatter_config={"title": "a: b", "config": {"theme": "dark", "flowchart": {"htmlLabels": True}}},
+    )
+    _, settings, rest = text.split("---\n")
+    read = {key: json.loads(value) for key, value in (line.split(": ", 1) for line in settings.splitlines())}
+    assert read == {"title": "a: b", "config": {"theme": "dark", "flowchart": {"htmlLabels": True, "curve": "step"}}}
+    assert "classDef default fill:red\n" in rest
+    assert '"&nbsp;one two&nbsp;<br>&nbsp;three&nbsp;"' in rest
+
+
+@pytest.mark.slow
+@given(graphs())
+@settings(max_examples=50)
+def test_every_line_has_one_of_few_forms(graph: Graph) -> None:
+    text = graph.draw_mermaid()
+    lines = text.removesuffix("\n").split("\n")
+    assert lines[3] == "graph TD;"
+    for line in lines[4:]:
+        assert LINE.fullmatch(line), line
+    assert len(lines) == 4 + len(graph.nodes) + len(graph.edges) + 3
+
+
+@given(names, names)
+def test_different_names_are_different_nodes(one: str, other: str) -> None:
+    def arrow(name: str) -> str:
+        return Graph({}, [Edge(name, name)]).draw_mermaid(with_styles=False)
+
+    assert (arrow(one) == arrow(other)) == (one == other)
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, *KEYWORDS, "endless", "GRAPH", "styles", "defaults"])
+def test_no_id_begins_like_a_keyword(name: str) -> None:
+    arrow = Graph({}, [Edge(name, name)]).draw_mermaid(with_styles=False).splitlines()[-1]
+    assert not arrow.strip().lower().startswith((*KEYWORDS, "subgraph"))
+
+
+def test_text_is_shown_as_it_is() -> None:
+    text = Graph({"a": Node("a", 'x "<b>" #1; `y`', len)}).draw_mermaid()
+    assert '\ta("x #34;#60;b#62;#34; #35;1#59; #96;y#96;")\n' in text
