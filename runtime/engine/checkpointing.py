@@ -45,9 +45,7 @@ def take_changes(cells: Cells, kept: dict[str, Any]) -> dict[str, Any]:
     """
     changes: dict[str, Any] = {}
     for key in cells.changed:
-        value = cells.stored.get(key, cells)
-        if value is cells:
-            continue
+        value = cells.stored[key]
         if type(value) in (list, str) and cells.channels[key].appends:
             changes[key] = _grown(cells, key, value, kept)
         else:

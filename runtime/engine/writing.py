@@ -182,7 +182,7 @@ def input_writes(plan: Plan, given: Any) -> list[Write]:
     Raises InvalidUpdateError for a shape that the graph cannot take.
     """
     if plan.input_schema.kind == "bare":
-        return [(ROOT, given)]
+        return [(ROOT, view(given))]
     known = updates_of(given) if not isinstance(given, Mapping) else list(given.items())
     if known is None:
         msg = f"Expected dict, got {given!r} as the input of graph {plan.name!r} with keys {sorted(plan.input_keys)}."

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated, Any, TypedDict
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from runtime.channels import MISSING, LastValue
 from runtime.engine import scheduling
 from runtime.engine.applying import Siblings, apply, fold
 from runtime.engine.cells import Cells
@@ -158,6 +160,7 @@ def test_what_is_remembered_of_siblings_does_not_grow_with_their_number() -> Non
 def test_cells_that_are_stored_and_loaded_go_on_as_before(steps: list[list[Task]]) -> None:
     """All but what is never stored."""
     cells = played(steps)
+    assert cells.changed <= cells.stored.keys() <= cells.versions.keys()
     loaded = Cells(PLAN, "salt")
     loaded.restore(
         {
@@ -221,6 +224,52 @@ def test_code_of_the_program_that_refuses_a_write_leaves_no_cell_torn(key: str) 
         f"While folding the superstep's writes into channel {key!r}; nothing of it was stored."
     ]
     assert everything_in(cells) == held
+
+
+class Countdown(LastValue[int]):
+    """A program's own channel: every superstep without a write takes one off."""
+
+    __slots__ = ()
+    volatile = True
+
+    def update(self, values: Sequence[int]) -> bool:
+        self.value = values[-1] if values else self.value - 1 or MISSING
+        return True
+
+
+class Late(LastValue[int]):
+    """A program's own channel: it is told of the end of the run, and shows nothing for it."""
+
+    __slots__ = ()
+    deferred = True
+
+    def peek(self) -> Any:
+        return MISSING
+
+    def finish(self) -> bool:
+        return True
+
+
+class Own(TypedDict, total=False):
+    countdown: Annotated[int, Countdown]
+    late: Annotated[int, Late]
+
+
+def test_channels_of_a_programs_own_hear_of_time_and_of_the_end() -> None:
+    plan = plan_of(described("a", schema=Own))
+    cells = Cells(plan, "salt")
+    apply(cells, [pulled(plan, "a", ("countdown", 2))])
+    for left in (1, MISSING):
+        apply(cells, [pulled(plan, "a")])
+        assert cells.peek("countdown") is left or cells.peek("countdown") == left
+        assert cells.updated == ({"countdown"} if left == 1 else set())
+    assert cells.versions["late"] == "00000003.salt"
+
+
+def test_nothing_new_makes_no_new_version() -> None:
+    cells = Cells(PLAN, "salt")
+    apply(cells, [pulled(PLAN, "a", ("topic", []))])
+    assert "topic" not in cells.versions
 
 
 # ---- order -----------------------------------------------------------------------------------------------------------

@@ -334,12 +334,19 @@ def test_a_base_that_is_not_known_is_not_rested_on() -> None:
     branch.write(items=[2])
     branch.save()
     assert branch.stored == [{"items": [*[1] * 20, 2]}]
-    again = Thread(thread.saver, "again")
-    again.load(str(branch.head))
-    again.cells.lineage["items"] = again.cells.lineage["items"][1:]
-    again.write(items=[3])
-    again.save()
-    assert again.stored == [{"items": [*[1] * 20, 2, 3]}]
+
+
+def test_a_base_that_is_missing_from_the_lineage_is_not_rested_on() -> None:
+    thread = Thread(InMemorySaver(), "salt")
+    for number in range(GROUP):
+        thread.write(items=[number] * WORTHWHILE_ITEMS)
+        thread.save()
+    assert [mark.index for mark in thread.cells.lineage["items"]] == list(range(GROUP))
+    thread.cells.lineage["items"] = thread.cells.lineage["items"][1:]
+    thread.write(items=[99])
+    thread.save()
+    assert thread.stored[-1]["items"] == thread.cells.stored["items"]
+    assert [mark.index for mark in thread.cells.lineage["items"]] == [0]
 
 
 def test_what_a_program_folds_its_own_way_is_stored_whole() -> None:
