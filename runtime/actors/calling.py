@@ -108,7 +108,7 @@ class Contained:
         run, scope = self.context.run, self.scope
         steps: Any = self.awaitable
         if not inspect.iscoroutine(steps):
-            steps = steps.__await__()
+            steps = _awaited(steps)
         scope.inside = True
         try:
             waiting = run(steps.send, None)
@@ -137,6 +137,11 @@ class Contained:
                     waiting = run(steps.send, sent)
                 except StopIteration as stop:
                     return stop.value
+
+
+async def _awaited(awaitable: Awaitable[Any]) -> Any:
+    """Make a coroutine of anything that can be awaited; what others make may lack ``send`` and ``throw``."""
+    return await awaitable
 
 
 def _unwrapped(function: Any) -> Any:

@@ -15,6 +15,12 @@ def cancelled_class() -> type[BaseException]:
     return anyio.get_cancelled_exc_class()
 
 
+def is_cancel(error: BaseException) -> bool:
+    """Tell whether this is a cancel and nothing else; trio's nurseries raise theirs in a group."""
+    cls = cancelled_class()
+    return isinstance(error, cls) or (isinstance(error, BaseExceptionGroup) and error.split(cls)[1] is None)
+
+
 def is_self_inflicted(error: BaseException) -> bool:
     """Tell whether nobody asked for this cancellation: the node raised it, or awaited something cancelled."""
     if not isinstance(error, asyncio.CancelledError):

@@ -36,7 +36,11 @@ class MailboxStatistics:
 
 
 class Mailbox(Generic[Message]):
-    """FIFO, for one event loop; senders that wait are let in, in order."""
+    """FIFO, for one event loop; senders that wait are let in one after the other, in order.
+
+    A sender keeps its message until it runs with room before it. So a cancel finds the message either with the sender
+    or in the mailbox, and the sender knows which.
+    """
 
     __slots__ = ("_closed", "_messages", "_parked", "_peak", "_received", "capacity")
 
@@ -46,7 +50,8 @@ class Mailbox(Generic[Message]):
             raise ValueError(msg)
         self.capacity = capacity
         self._messages: deque[Message] = deque()
-        self._parked: deque[tuple[anyio.Event, Message]] = deque()
+        self._parked: deque[anyio.Event] = deque()
+        """One for each sender that waits, set when it may go on: only the first one ever is."""
         self._closed = False
         self._peak = 0
         self._received = 0
@@ -67,19 +72,19 @@ class Mailbox(Generic[Message]):
         try:
             self.put_nowait(message)
         except anyio.WouldBlock:
-            entry = (anyio.Event(), message)
-            self._parked.append(entry)
-            try:
-                await entry[0].wait()
-            except BaseException:
-                if entry in self._parked:
-                    self._parked.remove(entry)
-                elif message in self._messages:
-                    self._messages.remove(message)
-                    self._admit()
-                raise
-            if self._closed and message not in self._messages:
+            await self._put_in_turn(message)
+
+    async def _put_in_turn(self, message: Message) -> None:
+        turn = anyio.Event()
+        self._parked.append(turn)
+        try:
+            await turn.wait()
+            if self._closed:
                 raise MailboxClosedError from None
+            self._add(message)
+        finally:
+            self._parked.remove(turn)
+            self._admit()
 
     def take_nowait(self) -> Message:
         """Return the oldest message. Raises anyio.WouldBlock when there is none."""
@@ -96,8 +101,8 @@ class Mailbox(Generic[Message]):
         self._closed = True
         unread = list(self._messages)
         self._messages.clear()
-        while self._parked:
-            self._parked.popleft()[0].set()
+        for turn in self._parked:
+            turn.set()
         return unread
 
     def statistics(self) -> MailboxStatistics:
@@ -109,10 +114,9 @@ class Mailbox(Generic[Message]):
         self._peak = max(self._peak, len(self._messages))
 
     def _admit(self) -> None:
-        while self._parked and len(self._messages) < self.capacity:
-            event, message = self._parked.popleft()
-            self._add(message)
-            event.set()
+        """Let the first sender that waits go on, if there is room."""
+        if self._parked and len(self._messages) < self.capacity:
+            self._parked[0].set()
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open"

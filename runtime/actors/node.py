@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
-from runtime.actors.cancelling import cancelled_class, is_self_inflicted
+from runtime.actors.cancelling import cancelled_class, is_cancel, is_self_inflicted
 from runtime.actors.mailbox import Mailbox
 from runtime.actors.outcomes import COMPLETED, Completed, Escalated, Failed, Outcome, Paused
 from runtime.actors.timing import timed
@@ -129,6 +129,8 @@ class NodeActor:
             except ParentCommand as command:
                 return Escalated(command.command)
             except (Exception, BaseExceptionGroup) as error:
+                if isinstance(error, BaseExceptionGroup) and is_cancel(error):
+                    raise
                 paused, failure = _parted(error)
                 if failure is None:
                     return _paused(scope, _asked_in(paused))
@@ -268,8 +270,11 @@ def _command_of(signal: BaseException) -> Any:
 
 
 def _parted(error: BaseException) -> tuple[BaseException | None, BaseException | None]:
-    """Part what left a task group into its pauses and its failures: beside a failure, a pause is no error."""
-    return error.split(GraphInterrupt) if isinstance(error, BaseExceptionGroup) else (None, error)
+    """Part what left a task group into its pauses and its failures; a cancel that came with them comes again."""
+    if not isinstance(error, BaseExceptionGroup):
+        return None, error
+    _, rest = error.split(cancelled_class())
+    return (None, error) if rest is None else rest.split(GraphInterrupt)
 
 
 def _asked_in(pause: BaseException | None) -> tuple[Any, ...]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from persistence.outlasting import outlast
-from runtime.actors.cancelling import cancelled_class
+from runtime.actors.cancelling import is_cancel
 from runtime.actors.mailbox import MailboxStatistics
 from runtime.actors.node import NodeActor, Stage
 from runtime.actors.outcomes import CANCELLED, Failed, Outcome
@@ -63,6 +63,8 @@ class Supervisor:
         """Workers that neither idle nor wait for their node."""
         self._busy: set[_Worker] = set()
         """Workers with a task."""
+        self._unsent: deque[Task] = deque()
+        """Tasks for which their actor's mailbox has no room yet."""
         self._outcomes: deque[tuple[Task, Outcome]] = deque()
         self._arrived = anyio.Event()
         self._left = 0
@@ -94,18 +96,18 @@ class Supervisor:
         await self._perform_many(tasks, report)
 
     async def _last_words(self, task: Task, error: BaseException, report: Report) -> None:
-        outcome = CANCELLED if isinstance(error, cancelled_class()) else Failed(error)
+        outcome = CANCELLED if is_cancel(error) else Failed(error)
         with anyio.CancelScope(shield=True):
             await report(task, outcome, 0)
 
     async def _perform_many(self, tasks: Sequence[Task], report: Report) -> None:
         self._stopping = False
         self._left = len(tasks)
-        unsent = deque(tasks)
+        self._unsent.extend(tasks)
         cut_short = False
         try:
             while self._left:
-                self._send(unsent)
+                self._send()
                 if not self._outcomes:
                     self._arrived = anyio.Event()
                     await self._arrived.wait()
@@ -113,7 +115,7 @@ class Supervisor:
                     task, outcome = self._outcomes.popleft()
                     self._left -= 1
                     if isinstance(outcome, Failed) and not self._stopping:
-                        self._stop_others(unsent)
+                        self._stop_others()
                     elif outcome is CANCELLED and not self._stopping:
                         cut_short = True
                     await report(task, outcome, self._left)
@@ -122,7 +124,7 @@ class Supervisor:
                 # it the superstep would look finished, and the cancelled nodes would never run again.
                 await anyio.sleep_forever()
         except BaseException:
-            self._stop_others(unsent)
+            self._stop_others()
             await outlast(partial(self._drain, report))
             raise
 
@@ -141,7 +143,8 @@ class Supervisor:
             with suppress(Exception):
                 await report(task, outcome, self._left)
 
-    def _send(self, unsent: deque[Task]) -> None:
+    def _send(self) -> None:
+        unsent = self._unsent
         while unsent:
             actor = self.actor(unsent[0])
             try:
@@ -168,12 +171,12 @@ class Supervisor:
             self._workers += 1
             self.nursery.start_soon(_Worker(self).work, name="actorgraph worker")
 
-    def _stop_others(self, unsent: deque[Task]) -> None:
+    def _stop_others(self) -> None:
         """Cancel what is at work and answer what is unread."""
         self._stopping = True
-        for task in unsent:
+        for task in self._unsent:
             self._settle(task, CANCELLED)
-        unsent.clear()
+        self._unsent.clear()
         while self._mail:
             self._settle(self._mail.popleft().mailbox.take_nowait(), CANCELLED)
         for worker in tuple(self._busy):
@@ -238,7 +241,10 @@ class _Worker:
                         await self._idle()
                         continue
                     actor = owner._mail.popleft()  # noqa: SLF001
-                    await self._handle(actor, actor.mailbox.take_nowait())
+                    task = actor.mailbox.take_nowait()
+                    if owner._unsent:  # noqa: SLF001 - there is room now
+                        owner._send()  # noqa: SLF001
+                    await self._handle(actor, task)
                     handled += 1
                     if handled % BREATH == 0:
                         await anyio.lowlevel.checkpoint()
@@ -275,10 +281,10 @@ class _Worker:
         outcome: Outcome = CANCELLED
         try:
             outcome = await actor.handle(task, self.node_waits)
-        except cancelled_class():
-            raise
-        except BaseException as error:  # noqa: BLE001 - the conductor raises it to the caller
-            outcome = Failed(error)
+        except BaseException as error:
+            if is_cancel(error):
+                raise
+            outcome = Failed(error)  # the conductor raises it to the caller
         finally:
             owner._busy.discard(self)  # noqa: SLF001
             if self._waiting:
