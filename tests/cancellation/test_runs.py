@@ -31,6 +31,8 @@ class Run:
     """A run from its input, awaited or read as a stream."""
 
     config: Any
+    result: Any
+    """What the call returned, or what was there when its stream ended; None if it was cut short."""
 
     def __init__(self, build: Build, durability: Any, saver: Any, *, streamed: bool = False) -> None:
         self.build = build
@@ -42,20 +44,23 @@ class Run:
     async def prepare(self, config: Any) -> None:
         self.config = config
         self.work.begin()
+        self.result = None
 
     async def call(self) -> None:
         if not self.streamed:
-            await self.graph.ainvoke({}, self.config, durability=self.durability)
+            self.result = await self.graph.ainvoke({}, self.config, durability=self.durability)
             return
         modes = ["updates", "values", "tasks"]
         async for _ in self.graph.astream(
             {}, self.config, durability=self.durability, stream_mode=modes, subgraphs=True
         ):
             pass
+        self.result = (await self.graph.aget_state(self.config)).values
 
     async def check(self, where: str) -> None:
         """The thread is free, its history has no hole, what had returned counts, the run comes to its end."""
         returned = set(self.work.returned)
+        assert self.result in (None, await outcome(self.build, {})), f"{where}: half a result was returned for a whole"
         assert self.durability == "exit" or without_a_hole(await steps_of_history(self.graph, self.config)), where
         result = await self._go_on(returned, where)
         assert result == await outcome(self.build, {}), where
@@ -124,10 +129,12 @@ class Answer(Run):
         assert self.work.returned.keys() == {"first", "middle"}
 
     async def call(self) -> None:
-        await self.graph.ainvoke(Command(resume="this"), self.config, durability=self.durability)
+        self.result = await self.graph.ainvoke(Command(resume="this"), self.config, durability=self.durability)
 
     async def check(self, where: str) -> None:
         """The answer was taken, or the question is still there; never neither."""
+        whole = await outcome(self.build, {}, Command(resume="this"))
+        assert self.result in (None, whole), f"{where}: half a result was returned for a whole"
         state = await self.graph.aget_state(self.config)
         answered = self.work.answered
         if state.interrupts:
@@ -137,7 +144,7 @@ class Answer(Run):
         else:
             given = None
         result = await self.graph.ainvoke(given, self.config, durability=self.durability, multitask_strategy="reject")
-        assert result == await outcome(self.build, {}, Command(resume="this")), where
+        assert result == whole, where
         assert set(self.work.returned.values()) == {1}, where
 
 
