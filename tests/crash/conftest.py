@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("tests.crash.examining", "tests.crash.killing", "tests.crash.launching")
+pytest.register_assert_rewrite(
+    "tests.crash.examining", "tests.crash.killing", "tests.crash.launching", "tests.crash.stored"
+)
 
 from persistence.sqlite import opening  # noqa: E402 - the rewriting is asked for first
 from tests.crash.launching import Launcher  # noqa: E402 - likewise

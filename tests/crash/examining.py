@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from persistence.contracts.checkpoint import WRITES_IDX_MAP
 from persistence.memory import InMemorySaver
 from persistence.sqlite import SqliteSaver
 from runtime.graph import CompiledStateGraph
 from tests.crash.ledger import Account, Ledger
 from tests.crash.programs import CONFIG, Program, go_on
+from tests.crash.stored import Line, Rows
 
 
 class Quiet:
@@ -49,56 +47,6 @@ class Reference:
         return cls(program, {one.metadata["step"]: one.values async for one in graph.aget_state_history(CONFIG)})
 
 
-@dataclass(frozen=True)
-class Rows:
-    """What is on disk, read without this project's code."""
-
-    checkpoints: dict[str, tuple[str | None, int]]
-    """Id to parent and step."""
-    writes: set[tuple[str, str, int]]
-    """(checkpoint id, task id, index)"""
-    finished: set[tuple[str, str]]
-    """(checkpoint id, node) of tasks whose results are stored."""
-    blobs: int
-
-    @classmethod
-    def of(cls, path: Path) -> Rows:
-        with closing(sqlite3.connect(path)) as connection:
-            assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-            checkpoints = connection.execute("SELECT checkpoint_id, parent_checkpoint_id, metadata FROM checkpoints")
-            stored = {one: (parent, json.loads(metadata)["step"]) for one, parent, metadata in checkpoints}
-            writes = connection.execute(
-                "SELECT checkpoint_id, task_id, idx, task_path FROM checkpoint_writes"
-            ).fetchall()
-            (blobs,) = connection.execute("SELECT count(*) FROM checkpoint_blobs").fetchone()
-        return cls(
-            stored,
-            {(one, task, index) for one, task, index, _ in writes},
-            {(one, node_of(path)) for one, _, index, path in writes if index not in WRITES_IDX_MAP.values()},
-            blobs,
-        )
-
-    @property
-    def head(self) -> str | None:
-        return max(self.checkpoints, default=None)
-
-    @property
-    def head_step(self) -> int:
-        """Step of the newest checkpoint; -2 if there is none."""
-        return -2 if self.head is None else self.checkpoints[self.head][1]
-
-
-def node_of(task_path: str) -> str:
-    """Return the node named by a stored task path."""
-    return task_path.rpartition(", ")[2]
-
-
-def durable_nodes(rows: Rows, program: Program) -> set[str]:
-    """Return the nodes whose results are on disk, in a checkpoint or waiting for one."""
-    pending = {node for checkpoint, node in rows.finished if checkpoint == rows.head}
-    return {node for node, step in program.nodes.items() if step <= rows.head_step or node in pending}
-
-
 def check_acknowledged(account: Account, rows: Rows, program: Program) -> None:
     """What was acknowledged is there."""
     for kind, *key in account.all("acknowledged"):
@@ -108,46 +56,54 @@ def check_acknowledged(account: Account, rows: Rows, program: Program) -> None:
             checkpoint, task, index = key
             assert (checkpoint, task, int(index)) in rows.writes, f"acknowledged write of task {task} is gone"
     if account.all("result"):
-        assert rows.head_step == program.last_step
+        assert rows.root.head_step == program.last_step
 
 
 def check_ended(account: Account, rows: Rows, before: Rows, program: Program) -> None:
     """A run that nobody killed says so, and everything it left on disk was acknowledged."""
     assert json.loads(" ".join(account.all("result")[0])) == program.result
     acknowledged = {key[1] for key in account.all("acknowledged") if key[0] == "checkpoint"}
-    assert acknowledged == set(rows.checkpoints) - set(before.checkpoints)
+    assert acknowledged == rows.checkpoints - before.checkpoints
 
 
 def check_chain(rows: Rows) -> None:
     """Every checkpoint follows its parent by one step, from the first on."""
-    if not rows.checkpoints:
+    if not rows.lines:
         assert not rows.writes, "writes without the checkpoint they belong to"
         assert not rows.blobs
-    roots = [one for one, (parent, _) in rows.checkpoints.items() if parent is None]
-    assert len(roots) == min(1, len(rows.checkpoints))
-    for one, (parent, step) in rows.checkpoints.items():
-        if parent is None:
-            assert step == -1
-        else:
-            assert parent in rows.checkpoints, f"{one} has lost its parent"
-            assert step == rows.checkpoints[parent][1] + 1, f"{one} does not follow its parent"
-    assert {checkpoint for checkpoint, _, _ in rows.writes} <= set(rows.checkpoints)
+    for line in rows.lines.values():
+        assert [parent for parent, _ in line.checkpoints.values()].count(None) == 1
+        for one, (parent, step) in line.checkpoints.items():
+            if parent is None:
+                assert step == -1
+            else:
+                assert parent in line.checkpoints, f"{one} has lost its parent"
+                assert step == line.checkpoints[parent][1] + 1, f"{one} does not follow its parent"
+    assert {checkpoint for checkpoint, _, _ in rows.writes} <= rows.checkpoints
 
 
 def check_steps_of_sync(account: Account, rows: Rows, program: Program) -> None:
     """Where a node had started, all that came before it is durable: checkpoints and what made them."""
     for node in account.names("start"):
-        step = program.nodes[node]
-        assert rows.head_step >= step - 1, f"{node} ran before step {step - 1} was durable"
-        by_step = {at: one for one, (_, at) in rows.checkpoints.items()}
-        for earlier, made_in in program.nodes.items():
-            if made_in < step:
-                assert (by_step[made_in - 1], earlier) in rows.finished, f"{node} ran before {earlier} was durable"
+        if node in program.inner:
+            check_before(node, program.inner, rows.child, rows)
+            check_before(program.child, program.nodes, rows.root, rows)
+        else:
+            check_before(node, program.nodes, rows.root, rows)
+
+
+def check_before(node: str, nodes: dict[str, int], line: Line, rows: Rows) -> None:
+    """What had to come before a node is durable."""
+    step = nodes[node]
+    assert line.head_step >= step - 1, f"{node} ran before step {step - 1} was durable"
+    for earlier, made_in in nodes.items():
+        if made_in < step:
+            assert (line.at(made_in - 1), earlier) in rows.finished, f"{node} ran before {earlier} was durable"
 
 
 def check_exit(rows: Rows, program: Program, before: Rows) -> None:
     """The whole run is there, or nothing of it."""
-    if rows.head_step != program.last_step:
+    if rows.root.head_step != program.last_step:
         assert rows == before
 
 
@@ -204,10 +160,10 @@ async def examine(
         final = await graph.aget_state(CONFIG)
         assert (final.values, final.next) == (program.result, ())
     notes.close()
-    finding = Finding(frozenset(durable_nodes(rows, program)), asked_again)
+    finding = Finding(frozenset(rows.durable(program)), asked_again)
     again = [node for kind, node in Account.of(ledger).all("resumed") if kind == "start"]
     # What was durable did not run again; everything else did, once, and the one that had to ask again once more.
-    expected = sorted(set(program.nodes) - finding.durable)
+    expected = sorted(program.noted - finding.durable)
     assert sorted(again) == (sorted([*expected, "ask"]) if asked_again else expected)
     if durability != "exit":
         check_chain(Rows.of(path))

@@ -9,9 +9,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from tests.crash.examining import Finding, Reference, Rows, examine
+from tests.crash.examining import Finding, Reference, examine
 from tests.crash.launching import Launcher
 from tests.crash.programs import Program
+from tests.crash.stored import Rows
 from tests.crash.zygote import Case
 
 

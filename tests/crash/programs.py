@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Protocol, TypedDict
 
 from runtime.errors import EmptyInputError
@@ -40,11 +40,20 @@ class Program:
     name: str
     build: Callable[[Witness], StateGraph[Any]]
     given: Any
-    nodes: Mapping[str, int]
+    nodes: dict[str, int]
     """Every node with the superstep it runs in."""
-    result: Mapping[str, Any]
+    result: dict[str, Any]
     answer: Any = None
     """What goes on after the pause that the program begins from; None if it begins at its start."""
+    child: str = ""
+    """The node that is a subgraph, if one is."""
+    inner: dict[str, int] = field(default_factory=dict)
+    """The subgraph's nodes, likewise."""
+
+    @property
+    def noted(self) -> set[str]:
+        """Nodes that tell the witness."""
+        return {*self.nodes, *self.inner} - {self.child}
 
     @property
     def first(self) -> Any:
@@ -144,6 +153,35 @@ def _question(witness: Witness) -> StateGraph[Any]:
     return builder
 
 
+def _nested(witness: Witness) -> StateGraph[Any]:
+    def told(name: str) -> Callable[[State], Any]:
+        async def node(state: State) -> State:
+            witness.note("start", name)
+            if name == "inner_two":
+                await witness.recorded("aside")
+            witness.note("end", name)
+            return {"topic": f"{state['topic']}, {name}"} if name.startswith("inner") else {"log": [name]}
+
+        return node
+
+    inner = StateGraph(State)
+    inner.add_node("inner_one", told("inner_one"))
+    inner.add_node("inner_two", told("inner_two"))
+    for source, target in ((START, "inner_one"), ("inner_one", "inner_two"), ("inner_two", END)):
+        inner.add_edge(source, target)
+    builder = StateGraph(State)
+    builder.add_node("before", told("before"))
+    builder.add_node("child", inner.compile())
+    builder.add_node("aside", told("aside"))
+    builder.add_node("after", told("after"))
+    builder.add_edge(START, "before")
+    builder.add_edge("before", "child")
+    builder.add_edge("before", "aside")
+    builder.add_edge(["child", "aside"], "after")
+    builder.add_edge("after", END)
+    return builder
+
+
 JOKES = Program(
     "jokes",
     _jokes,
@@ -177,7 +215,17 @@ QUESTION = Program(
     Command(resume="blue"),
 )
 
-PROGRAMS: Mapping[str, Program] = {program.name: program for program in (JOKES, CHAIN, QUESTION)}
+NESTED = Program(
+    "nested",
+    _nested,
+    {"topic": "boxes"},
+    {"before": 1, "child": 2, "aside": 2, "after": 3},
+    {"topic": "boxes, inner_one, inner_two", "log": ["before", "aside", "before", "after"]},
+    child="child",
+    inner={"inner_one": 1, "inner_two": 2},
+)
+
+PROGRAMS: Mapping[str, Program] = {program.name: program for program in (JOKES, CHAIN, QUESTION, NESTED)}
 
 CONFIG: dict[str, Any] = {"configurable": {"thread_id": "t"}}
 

@@ -11,11 +11,12 @@ import anyio
 import pytest
 
 from persistence.sqlite import SqliteSaver
-from tests.crash.examining import Quiet, Rows, check_acknowledged, check_chain, durable_nodes
+from tests.crash.examining import Quiet, check_acknowledged, check_chain
 from tests.crash.killing import Killing
 from tests.crash.launching import Launcher
 from tests.crash.ledger import Account
-from tests.crash.programs import CHAIN, CONFIG, JOKES, QUESTION
+from tests.crash.programs import CHAIN, CONFIG, JOKES, NESTED, QUESTION
+from tests.crash.stored import Rows
 from tests.crash.zygote import Case
 
 every_mode = pytest.mark.parametrize("durability", ["sync", "async", "exit"])
@@ -63,6 +64,20 @@ async def test_an_answer_is_kept_or_asked_for_again(
     assert {finding.asked_again for finding in findings} == {True, False}
 
 
+@every_mode
+@every_turn
+async def test_a_subgraph_goes_on_from_its_own_steps(
+    launcher: Launcher, folder: Path, durability: str, turn: int, anyio_backend_name: str
+) -> None:
+    findings = await Killing(launcher, folder, NESTED, durability, anyio_backend_name).sweep(turn)
+    inside = [finding.durable & set(NESTED.inner) for finding in findings if "child" not in finding.durable]
+    if durability == "exit":
+        assert not any(inside)
+    else:
+        assert {"inner_one"} in inside
+        assert {"before", "aside", "inner_one"} in [finding.durable for finding in findings]
+
+
 @pytest.mark.parametrize("durability", ["sync", "async"])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_run_that_is_killed_again_and_again_gets_through(
@@ -74,7 +89,7 @@ def test_a_run_that_is_killed_again_and_again_gets_through(
     deaths = 0
     while True:
         ledger = folder / f"{deaths}.ledger"
-        before = durable_nodes(Rows.of(path), program) if path.exists() else set()
+        before = Rows.of(path).durable(program) if path.exists() else set()
         backend = dice.choice(backends)
         case = Case(
             str(path), str(ledger), program.name, durability, backend, fatal=dice.randint(1, 60), part="going on"
@@ -88,8 +103,8 @@ def test_a_run_that_is_killed_again_and_again_gets_through(
             break
         deaths += 1
     assert deaths
-    assert durable_nodes(rows, program) == set(program.nodes)
-    assert sorted(step for _, step in rows.checkpoints.values()) == list(range(-1, program.last_step + 1))
+    assert rows.durable(program) == set(program.nodes)
+    assert sorted(step for _, step in rows.root.checkpoints.values()) == list(range(-1, program.last_step + 1))
 
 
 def test_a_database_whose_making_was_cut_short_is_made_again(launcher: Launcher, folder: Path) -> None:

@@ -9,7 +9,7 @@ import anyio
 
 from persistence.contracts.saver import BaseCheckpointSaver
 from persistence.memory import InMemorySaver
-from tests.crash.examining import node_of
+from tests.crash.stored import node_of
 
 Event = tuple[str, object]
 """What began or ended (``put``, ``put done``, ``writes``, ``writes done``, ``node``), and of which step or node."""
