@@ -275,7 +275,8 @@ class Hub:
     async def room(self) -> None:
         """Return once the consumer has made room, or has left."""
         while self.full:
-            self._writable = anyio.Event()
+            if self._writable.is_set():  # otherwise others wait for the same
+                self._writable = anyio.Event()
             await self._writable.wait()
 
 
