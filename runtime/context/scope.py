@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
+from time import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from runtime.context.runtime import ExecutionInfo, RunControl, Runtime
@@ -100,6 +101,7 @@ class Scope:
         self.task = task
         self.attempt = 1
         self.first_attempt: float | None = None
+        """When that began, in Unix seconds; noted where it may be asked for."""
         self.children = 0
         """How many subgraphs this attempt has called."""
         self.task_calls = 0
@@ -195,6 +197,8 @@ class Scope:
     def runtime(self) -> Runtime[Any]:
         """The Runtime of this attempt."""
         run, task = self.run, self.task
+        if self.first_attempt is None:
+            self.first_attempt = time()
         return Runtime(
             context=run.context,
             store=run.store,
