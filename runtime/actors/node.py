@@ -252,7 +252,9 @@ class NodeActor:
 
 def _paused(scope: Scope, raised: tuple[Interrupt, ...]) -> Paused:
     questions = scope.questions
-    return Paused(tuple(questions.asked) or raised, tuple(questions.settled))
+    asked = tuple(questions.asked) or raised
+    left, answered = questions.left(asked) if scope.at_once else ((), ())
+    return Paused((*asked, *left), (*questions.settled, *answered))
 
 
 def _command_of(signal: BaseException) -> Any:

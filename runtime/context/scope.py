@@ -37,6 +37,9 @@ class Answerer(Protocol):
 class Subruns(Protocol):
     """The subgraphs that an attempt runs."""
 
+    taken: set[str]
+    """Namespaces of those that were started at once with others."""
+
     async def end(self) -> None:
         """Cancel what still runs."""
         ...
@@ -141,13 +144,22 @@ class Scope:
             self._questions = Questions(self.task)
         return self._questions
 
-    def ask(self, value: Any, response_schema: Any, *, aside: bool = False) -> Any:
+    def ask(self, value: Any, response_schema: Any) -> Any:
         """Return the recorded answer to this call, or pause the node."""
-        aside = aside or not self.inside
-        answerer = self.run.answerer
-        if answerer is not None:
-            return answerer.scope.ask(value, response_schema, aside=aside or answerer.aside or self.run.width > 1)
+        return self.put(value, response_schema, aside=not self.inside)
+
+    def put(self, value: Any, response_schema: Any, *, aside: bool) -> Any:
+        """Answer a question of this node, or of a subgraph without state of its own that it runs."""
+        above = self.run.answerer
+        if above is not None:
+            return above.scope.put(value, response_schema, aside=aside or above.aside or self.run.width > 1)
         return self.questions.ask(value, response_schema, self.run.loose_answers, aside=aside)
+
+    @property
+    def at_once(self) -> bool:
+        """Whether this attempt asked, or ran subgraphs, beside the node's own line of work."""
+        asked = self._questions is not None and self._questions.at_once
+        return asked or (self.subruns is not None and bool(self.subruns.taken))
 
     @property
     def pausing(self) -> bool:
