@@ -110,7 +110,10 @@ class Hub:
     async def get(self) -> Any:
         """Return the next chunk, or ``(END_OF_STREAM, error)``."""
         while not self._chunks:
-            self._readable = anyio.Event()
+            if self.closed:
+                return END_OF_STREAM, None
+            if self._readable.is_set():
+                self._readable = anyio.Event()
             await self._readable.wait()
         chunk = self._chunks.popleft()
         if len(self._chunks) < CAPACITY:
