@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import count
+from operator import itemgetter
 
 from persistence.contracts.store import Namespace
 from persistence.serde.serializer import Typed
@@ -46,9 +47,10 @@ class Shelves:
         """Return a row."""
         return self._rows[number]
 
-    def numbers(self, prefix: Namespace, now: float) -> Sequence[int]:
-        """Return the numbers of the rows at and below a namespace, in order."""
-        return sorted(row.number for row in self._below(prefix, now))
+    def rows(self, prefix: Namespace, now: float, *, offset: int, limit: int | None) -> Iterable[Row]:
+        """Return the rows at and below a namespace by number: so many, or all."""
+        found = sorted(self._below(prefix, now), key=itemgetter(0))
+        return found[offset : None if limit is None else offset + limit]
 
     def candidates(self, prefix: Namespace, dims: int, now: float, *, whole: bool) -> Iterable[Candidate]:  # noqa: ARG002 - a process has one number of dimensions
         """Yield the rows at and below a namespace, with their values if ``whole``."""

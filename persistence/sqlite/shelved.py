@@ -43,6 +43,9 @@ TABLES: Final = {
 SWEPT: Final = 1000
 """Items deleted in one transaction, so that sweeping many holds nobody up for long."""
 
+_MOST: Final = 2**62
+"""Larger than any number of items, and no larger than SQLite's numbers."""
+
 _SQL: Final = queries("store_queries.sql")
 LAYOUT: Final = Layout(
     TABLES, migrations("store_migration"), "store_migrations", _SQL["applied_migrations"], _SQL["note_migration"]
@@ -117,6 +120,7 @@ class StoreTable:
     def __init__(self, connection: sqlite3.Connection) -> None:
         """Use a connection that has begun a transaction."""
         self._connection = connection
+        self._cursors: list[sqlite3.Cursor] = []
 
     def find(self, namespace: Namespace, key: str) -> Row | None:
         """Return the row of an address, expired or not."""
@@ -127,9 +131,10 @@ class StoreTable:
         """Return a row."""
         return _row(*self._connection.execute(_SQL["row"], (number,)).fetchone())
 
-    def numbers(self, prefix: Namespace, now: float) -> Sequence[int]:
-        """Return the numbers of the rows at and below a namespace, in order."""
-        return [number for (number,) in self._under("numbers", prefix, {"now": now})]
+    def rows(self, prefix: Namespace, now: float, *, offset: int, limit: int | None) -> Iterable[Row]:
+        """Yield the rows at and below a namespace by number: so many, or all."""
+        page = {"limit": -1 if limit is None else min(limit, _MOST), "offset": min(offset, _MOST)}
+        return starmap(_row, self._under("rows", prefix, {"now": now, **page}))
 
     def candidates(self, prefix: Namespace, dims: int, now: float, *, whole: bool) -> Iterable[Candidate]:
         """Yield the rows at and below a namespace, with their values if ``whole``."""
@@ -160,12 +165,19 @@ class StoreTable:
         until = deadline(now, ttl)
         self._connection.execute(_SQL["prolong"], {"id": number, "ttl": ttl, "now": now, "expires_at": until})
 
+    def close(self) -> None:
+        """End what was not read to its end: an open cursor keeps the connection in the past."""
+        for cursor in self._cursors:
+            cursor.close()
+
     def _under(self, query: str, prefix: Namespace, values: Mapping[str, Any]) -> sqlite3.Cursor:
-        if not prefix:
-            return self._connection.execute(_SQL[query], values)
-        first, after = below(prefix)
-        bounds = {"exact": column(prefix), "first": first, "after": after}
-        return self._connection.execute(_SQL[f"{query}_below"], {**values, **bounds})
+        bounds: dict[str, Any] = {}
+        if prefix:
+            first, after = below(prefix)
+            bounds = {"exact": column(prefix), "first": first, "after": after}
+        cursor = self._connection.execute(_SQL[f"{query}_below" if prefix else query], {**values, **bounds})
+        self._cursors.append(cursor)
+        return cursor
 
 
 def _row(  # noqa: PLR0917 - the columns of a row

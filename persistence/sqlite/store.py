@@ -8,6 +8,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -116,9 +117,7 @@ class SqliteStore(ManagedStore):
     async def asetup(self) -> None:
         """Create or migrate the tables; opening the store does it already."""
         self._opened()
-        if self._writer is not None:
-            migrate = partial(shelved.LAYOUT.migrate, path=self._path)
-            await self._faulty(partial(self._cross, self._writer.run, migrate), write_fault)
+        await self._at_work(self._writer, partial(shelved.LAYOUT.migrate, path=self._path), write_fault)
 
     def setup(self) -> None:
         """See ``asetup``; opens and closes the store if it is closed."""
@@ -139,7 +138,8 @@ class SqliteStore(ManagedStore):
                 return swept
 
     def _look(self, connection: sqlite3.Connection, plan: Plan, now: float) -> Reading:
-        return Reader(StoreTable(connection), self._codec, self._dims, now).read(plan)
+        with closing(StoreTable(connection)) as table:
+            return Reader(table, self._codec, self._dims, now).read(plan)
 
     def _carry_out(self, connection: sqlite3.Connection, plan: Plan, now: float) -> Reading:
         reading = self._look(connection, plan, now)
@@ -189,20 +189,23 @@ class SqliteStore(ManagedStore):
         begin: str,
         fault: Callable[[sqlite3.Error, str], PersistenceError],
     ) -> Sequence[Any]:
-        if connection is None:
-            raise self._closed()
         work = partial(shelved.in_transaction, works=works, begin=begin)
-        outcomes: Sequence[Any] = await self._faulty(partial(self._cross, connection.run, work), fault)
+        outcomes: Sequence[Any] = await self._at_work(connection, work, fault)
         for outcome in outcomes:
             if isinstance(outcome, Failed) and isinstance(outcome.error, sqlite3.Error):
                 outcome.error = fault(outcome.error, self._path)
         return outcomes
 
-    async def _faulty(
-        self, work: Callable[[], Coroutine[Any, Any, T]], fault: Callable[[sqlite3.Error, str], PersistenceError]
+    async def _at_work(
+        self,
+        connection: Connection | None,
+        work: Callable[[sqlite3.Connection], T],
+        fault: Callable[[sqlite3.Error, str], PersistenceError],
     ) -> T:
+        """Run a function in a connection's thread, in one hop."""
+        assert connection is not None  # noqa: S101 - there is one while the store is open
         try:
-            return await work()
+            return await self._cross(connection.run, work)
         except sqlite3.Error as error:
             raise fault(error, self._path) from error
 

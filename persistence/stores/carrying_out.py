@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
@@ -52,8 +52,8 @@ class Table(Protocol):
         """Return a row that this transaction has seen."""
         ...
 
-    def numbers(self, prefix: Namespace, now: float) -> Sequence[int]:
-        """Return the numbers of the rows at and below a namespace, in order."""
+    def rows(self, prefix: Namespace, now: float, *, offset: int, limit: int | None) -> Iterable[Row]:
+        """Yield the rows at and below a namespace by number: so many, or all."""
         ...
 
     def candidates(self, prefix: Namespace, dims: int, now: float, *, whole: bool) -> Iterable[Candidate]:
@@ -134,15 +134,12 @@ class Reader:
             yield SearchItem(row.namespace, row.key, value, row.created_at, row.updated_at, score)
 
     def _in_order(self, search: Search) -> Iterator[tuple[Row, Value, None]]:
-        numbers = self._table.numbers(search.prefix, self._now)
         if search.test is None:
-            for number in numbers[search.offset : search.offset + search.limit]:
-                row = self._table.row(number)
+            for row in self._table.rows(search.prefix, self._now, offset=search.offset, limit=search.limit):
                 yield row, self._value(row), None
             return
         passed, end = 0, search.offset + search.limit
-        for number in numbers:
-            row = self._table.row(number)
+        for row in self._table.rows(search.prefix, self._now, offset=0, limit=None):
             value = self._value(row)
             if search.test(value):
                 passed += 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
-from runtime.actors.cancelling import cancelled_class, is_cancel, is_self_inflicted
+from runtime.actors.cancelling import cancelled_class, is_self_inflicted
 from runtime.actors.mailbox import Mailbox
 from runtime.actors.outcomes import COMPLETED, Completed, Escalated, Failed, Outcome, Paused
 from runtime.actors.timing import timed
@@ -119,6 +119,8 @@ class NodeActor:
         return outcome
 
     async def _outcome(self, task: Task, scope: Scope) -> Outcome:
+        if self.node.retry:
+            scope.first_attempt = time()
         while True:
             context = copy_context()
             context.run(scope.enter)
@@ -129,8 +131,6 @@ class NodeActor:
             except ParentCommand as command:
                 return Escalated(command.command)
             except (Exception, BaseExceptionGroup) as error:
-                if isinstance(error, BaseExceptionGroup) and is_cancel(error):
-                    raise
                 paused, failure = _parted(error)
                 if failure is None:
                     return _paused(scope, _asked_in(paused))
@@ -247,14 +247,14 @@ class NodeActor:
         policy = matching(self.node.retry, error)
         if policy is None or scope.attempt >= policy.max_attempts:
             return None
-        if scope.first_attempt is None:
-            scope.first_attempt = time()
         return policy.pause(scope.attempt, random())  # noqa: S311 - jitter, not a secret
 
 
 def _paused(scope: Scope, raised: tuple[Interrupt, ...]) -> Paused:
     questions = scope.questions
-    return Paused(tuple(questions.asked) or raised, tuple(questions.settled))
+    asked = tuple(questions.asked) or raised
+    left, answered = questions.left(asked) if scope.at_once else ((), ())
+    return Paused((*asked, *left), (*questions.settled, *answered))
 
 
 def _command_of(signal: BaseException) -> Any:

@@ -22,14 +22,14 @@ async def in_thread(function: Callable[[], Any], limiter: CapacityLimiter) -> An
     """
     call = _Call(function)
     try:
-        return await to_thread.run_sync(call.run, limiter=limiter)
+        await to_thread.run_sync(call.run, limiter=limiter)
     except cancelled_class():
         if not call.keep_from_beginning():
             with suppress(cancelled_class()):
                 await outlast(call.ended)
         if not call.ran or isinstance(call.error, cancelled_class()):
             raise
-    put_off()
+        put_off()
     if call.error is not None:
         raise call.error
     return call.result
@@ -52,8 +52,8 @@ class _Call:
         self.result: Any = None
         self.error: BaseException | None = None
 
-    def run(self) -> Any:
-        """Run the function; called in the thread."""
+    def run(self) -> None:
+        """Run the function; called in the thread. Trio would not let it return something to be awaited."""
         self._begun = True
         try:
             if not self._unwanted:
@@ -62,8 +62,6 @@ class _Call:
         except BaseException as error:
             self.error = error
             raise
-        else:
-            return self.result
         finally:
             self._over = True
             if self._waiter is not None:

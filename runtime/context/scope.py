@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
+from time import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from runtime.context.runtime import ExecutionInfo, RunControl, Runtime
@@ -35,6 +36,9 @@ class Answerer(Protocol):
 
 class Subruns(Protocol):
     """The subgraphs that an attempt runs."""
+
+    taken: set[str]
+    """Namespaces of those that were started at once with others."""
 
     async def end(self) -> None:
         """Cancel what still runs."""
@@ -100,6 +104,7 @@ class Scope:
         self.task = task
         self.attempt = 1
         self.first_attempt: float | None = None
+        """When that began, in Unix seconds; noted where it may be asked for."""
         self.children = 0
         """How many subgraphs this attempt has called."""
         self.task_calls = 0
@@ -139,13 +144,22 @@ class Scope:
             self._questions = Questions(self.task)
         return self._questions
 
-    def ask(self, value: Any, response_schema: Any, *, aside: bool = False) -> Any:
+    def ask(self, value: Any, response_schema: Any) -> Any:
         """Return the recorded answer to this call, or pause the node."""
-        aside = aside or not self.inside
-        answerer = self.run.answerer
-        if answerer is not None:
-            return answerer.scope.ask(value, response_schema, aside=aside or answerer.aside or self.run.width > 1)
+        return self.put(value, response_schema, aside=not self.inside)
+
+    def put(self, value: Any, response_schema: Any, *, aside: bool) -> Any:
+        """Answer a question of this node, or of a subgraph without state of its own that it runs."""
+        above = self.run.answerer
+        if above is not None:
+            return above.scope.put(value, response_schema, aside=aside or above.aside or self.run.width > 1)
         return self.questions.ask(value, response_schema, self.run.loose_answers, aside=aside)
+
+    @property
+    def at_once(self) -> bool:
+        """Whether this attempt asked, or ran subgraphs, beside the node's own line of work."""
+        asked = self._questions is not None and self._questions.at_once
+        return asked or (self.subruns is not None and bool(self.subruns.taken))
 
     @property
     def pausing(self) -> bool:
@@ -195,6 +209,8 @@ class Scope:
     def runtime(self) -> Runtime[Any]:
         """The Runtime of this attempt."""
         run, task = self.run, self.task
+        if self.first_attempt is None:
+            self.first_attempt = time()
         return Runtime(
             context=run.context,
             store=run.store,

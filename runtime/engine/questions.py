@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 class Questions:
     """What one attempt asks."""
 
-    __slots__ = ("_calls", "_claimed", "_task", "asked", "settled")
+    __slots__ = ("_calls", "_claimed", "_task", "asked", "at_once", "settled")
 
     def __init__(self, task: Task) -> None:
         self._task = task
         self._calls = 0
         """How many questions were asked in sequence."""
+        self.at_once = False
+        """Whether questions were asked beside the node's own line of work."""
         self._claimed: set[str] = set()
         """Ids of the questions asked at once that came up again."""
         self.asked: list[Interrupt] = []
@@ -48,6 +50,20 @@ class Questions:
         known = {question.id for question in self.asked}
         self.asked.extend(question for question in questions if question.id not in known)
 
+    def left(self, asked: tuple[Interrupt, ...]) -> tuple[list[Interrupt], list[Interrupt]]:
+        """Return earlier questions that did not come up this time: those that wait, and those that have an answer.
+
+        Of what a node does at once, something may be ended by the pause of something else before it asks again.
+        """
+        task = self._task
+        up = {question.id for question in (*asked, *self.settled)}
+        up |= {interrupt_id(task.ns, number) for number in range(self._calls + 1)}
+        rest = [question for question in task.interrupts if question.id not in up]
+        return (
+            [question for question in rest if question.id not in task.below],
+            [question for question in rest if question.id in task.below],
+        )
+
     def _in_turn(self, value: Any, response_schema: Any, loose: list[Any]) -> Any:
         task, index = self._task, self._calls
         self._calls += 1
@@ -62,6 +78,7 @@ class Questions:
         return self._by_id(interrupt_id(task.ns, index), value, response_schema)
 
     def _beside(self, value: Any, response_schema: Any, loose: list[Any]) -> Any:
+        self.at_once = True
         known = self._known(value)
         mine = self._new_id() if known is None else known
         self._claimed.add(mine)

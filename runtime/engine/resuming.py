@@ -68,10 +68,10 @@ def take(task: Task, stored: list[tuple[str, Any]]) -> None:
 def stored_answers(task: Task) -> Any:
     """Return a task's answers as they are stored: a list, in the order of its questions.
 
-    Of several questions asked at once a later one may be answered first; then also those, by id.
+    Of several questions put at once a later one may be answered first, and an answer to a subgraph's question may not
+    have got there yet; then also those, by id.
     """
-    early = own_answers(task)
-    return {_IN_ORDER: list(task.answers), _BY_ID: early} if early else list(task.answers)
+    return {_IN_ORDER: list(task.answers), _BY_ID: dict(task.below)} if task.below else list(task.answers)
 
 
 def own_answers(task: Task) -> dict[str, Any]:

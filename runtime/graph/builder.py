@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, Self, Union, get_args, get_origin, get
 
 from runtime.actors.calling import Call
 from runtime.errors import GraphDefinitionError
-from runtime.graph.compiled import CompiledStateGraph
+from runtime.graph.compiled import CompiledStateGraph, check_strategy
 from runtime.graph.planning import plan_of
 from runtime.run.caching import caching_for
 from runtime.run.program import Program
@@ -324,6 +324,8 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         """
         before, after = _breakpoints(interrupt_before), _breakpoints(interrupt_after)
         self.validate([*(before or ()), *(after or ())])
+        self._check_aliases(node_aliases or {})
+        check_strategy(multitask_strategy)
         plan = plan_of(self, name or "LangGraph", dict(node_aliases or {}))
         check_saver(checkpointer)
         program = Program(
@@ -339,6 +341,15 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             debug=debug,
         )
         return CompiledStateGraph(self, program)
+
+    def _check_aliases(self, aliases: Mapping[str, str]) -> None:
+        for old, new in aliases.items():
+            if new not in self.nodes:
+                msg = f"node_aliases: there is no node {new!r} to hand the work of {old!r} to. Known: {self._known()}."
+                raise GraphDefinitionError(msg)
+            if old in self.nodes:
+                msg = f"node_aliases: {old!r} is a node of this graph, so its work is its own."
+                raise GraphDefinitionError(msg)
 
     def _check_name(self, name: str) -> None:
         if name in (START, END):

@@ -252,10 +252,11 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
             durability=_durability(durability, checkpoint_during=checkpoint_during),
             interrupt_before=self._breakpoints(interrupt_before, program.interrupt_before, "interrupt_before"),
             interrupt_after=self._breakpoints(interrupt_after, program.interrupt_after, "interrupt_after"),
-            multitask_strategy=_strategy(multitask_strategy or program.multitask_strategy),
+            multitask_strategy=check_strategy(multitask_strategy or program.multitask_strategy),
             control=control,
             hub=hub,
             output_keys=self._output_keys(output_keys),
+            aside=around is not None and not around.inside,
         )
 
     def _breakpoints(
@@ -396,7 +397,8 @@ def _durability(durability: Durability | None, *, checkpoint_during: bool | None
     return durability
 
 
-def _strategy(strategy: MultitaskStrategy) -> MultitaskStrategy:
+def check_strategy(strategy: MultitaskStrategy) -> MultitaskStrategy:
+    """Return the strategy. Raises ConfigError for one that does not exist."""
     if strategy not in ("enqueue", "reject"):
         msg = f"multitask_strategy must be 'enqueue' or 'reject', got {strategy!r}."
         raise ConfigError(msg)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial, update_wrapper
+from functools import partial, update_wrapper, wraps
 from inspect import Parameter
 from math import inf
 from types import SimpleNamespace
@@ -262,6 +262,9 @@ class entrypoint:  # noqa: N801 - LangGraph's public name
 
 
 def _finishing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function, with its result awaited if it is a future."""
+
+    @wraps(function, updated=())
     async def finishing(given: Any, **injected: Any) -> Any:
         return await _finished(await function(given, **injected))
 

@@ -63,12 +63,12 @@ async def _newest(
     outlives = config.checkpoint_ns == names_of(config.checkpoint_ns)
     for child in candidates:
         found: CheckpointTuple | None = None
-        if outlives:
-            async for each in child.saver.alist(address, filter={CALLER: task.id}, limit=1):
+        if outlives and task.result is not None:
+            async for each in child.saver.alist(address, filter={CALLER: task.id, "source": "loop"}, limit=1):
                 found = each
-        if found is None and (not outlives or task.result is None):
+        else:
             found = await child.saver.aget_tuple(address)
-        if found is not None and fits(child, found.checkpoint["channel_values"]):
+        if found is not None and fits(child, found.checkpoint):
             return child, found
     return candidates[0], None
 
@@ -89,7 +89,7 @@ async def _located(
     candidates = candidates or [program]
     for child in candidates:
         found: CheckpointTuple | None = await child.saver.aget_tuple({"configurable": _address(config)})
-        if found is not None and (len(candidates) == 1 or fits(child, found.checkpoint["channel_values"])):
+        if found is not None and (len(candidates) == 1 or fits(child, found.checkpoint)):
             return child, found
     return candidates[0], None
 

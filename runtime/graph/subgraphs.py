@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from runtime.run.program import Program
 from runtime.types.constants import NS_END, NS_SEP
 
 if TYPE_CHECKING:
+    from persistence.contracts.checkpoint import Checkpoint
     from runtime.engine.plan import Plan
 
 
@@ -19,22 +20,51 @@ def programs_in(function: Any) -> tuple[Program, ...]:
 
     Stateless ones (``checkpointer=False``) are left out: there is nothing of them to read.
     """
-    found = {id(program): program for program in _programs(function, set()) if program.saver is not False}
+    found = {id(program): program for program in _found(function)[0] if program.saver is not False}
     return tuple(found.values())
 
 
-def _programs(value: Any, seen: set[int]) -> Iterable[Program]:
-    if id(value) in seen:
-        return
-    seen.add(id(value))
-    if isinstance(own := getattr(value, "program", None), Program):
-        yield own
-        return
-    for referred in _referred(value):
-        if isinstance(own := getattr(referred, "program", None), Program):
-            yield own
-        elif hasattr(referred, "__wrapped__") and not inspect.isfunction(referred):
-            yield from _programs(referred.__wrapped__, seen)  # a @task function
+def _found(function: Any) -> tuple[list[Program], set[str]]:
+    """Return the programs that a function refers to, itself or through @task functions, and the names of these."""
+    if isinstance(own := getattr(function, "program", None), Program):
+        return [own], set()
+    programs: list[Program] = []
+    names: set[str] = set()
+    waiting, seen = [function], {id(function)}
+    while waiting:
+        looked_at = waiting.pop()
+        for referred in (each for value in _referred(looked_at) for each in _members(value)):
+            if isinstance(own := getattr(referred, "program", None), Program):
+                programs.append(own)
+            elif id(referred) not in seen:
+                seen.add(id(referred))
+                if inspect.isfunction(referred):
+                    if _encloses(looked_at, referred):
+                        waiting.append(referred)  # a decorator's inner function looks at what it decorates
+                elif hasattr(referred, "__wrapped__"):
+                    names.add(str(getattr(referred, "name", "")))
+                    waiting.append(referred.__wrapped__)
+    return programs, names
+
+
+def _members(value: Any) -> Iterable[Any]:
+    """Return a value, or what a list, tuple or dict of values holds."""
+    if isinstance(value, (list, tuple)):
+        return value
+    return value.values() if isinstance(value, dict) else (value,)
+
+
+def _encloses(function: Any, value: Any) -> bool:
+    cells = getattr(function, "__closure__", None) or ()
+    return any(cell.cell_contents is value for cell in cells if _is_set(cell))
+
+
+def _is_set(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018 - raises if there is nothing in it yet
+    except ValueError:
+        return False
+    return True
 
 
 def _referred(function: Any) -> Iterable[Any]:
@@ -64,23 +94,30 @@ def find(plan: Plan, ns: str) -> list[Program]:
 
     A node that runs several graphs does not say which of them ran first; the checkpoint itself does (see ``fits``).
     """
-    first, *rest = (part.partition(NS_END)[0] for part in ns.split(NS_SEP))
-    found = _inside(plan, first)
-    for name in rest:
-        if name.isdecimal():
+    plans, found = [plan], list[Program]()
+    for part in ns.split(NS_SEP):
+        name = part.partition(NS_END)[0]
+        if found and name.isdecimal():
             continue  # a further subgraph of the same task
-        deeper = [program for outer in found for program in _inside(outer.plan, name)]
-        if not deeper and any(name in outer.plan.nodes for outer in found):
+        found = [program for each in plans for program in _inside(each, name)]
+        if not found:
             return []
-        found = deeper or found  # the name of a @task function, which runs what its caller refers to
+        plans = [program.plan for program in found]
     return found
 
 
-def _inside(plan: Plan, name: str) -> list[Program]:
-    node = plan.nodes.get(name)
-    return [] if node is None else list(node.subgraphs)
+def _inside(plan: Plan, name: str) -> Iterable[Program]:
+    """Return the programs that a node runs, or that a @task function runs which nodes call."""
+    if name in plan.nodes:
+        return plan.nodes[name].subgraphs
+    calling = [_found(getattr(node.call, "function", None)) for node in plan.nodes.values()]
+    return [program for programs, names in calling if name in names for program in programs]
 
 
-def fits(program: Program, values: Mapping[str, Any]) -> bool:
-    """Tell whether a checkpoint with these channels can be one of the program's."""
-    return all(program.plan.template(key) is not None for key in values)
+def fits(program: Program, checkpoint: Checkpoint) -> bool:
+    """Tell whether a checkpoint can be one of the program's: it knows its channels, and the nodes that ran."""
+    plan = program.plan
+    ran = [name for name in checkpoint["versions_seen"] if not name.startswith("__")]
+    return all(plan.template(key) is not None for key in checkpoint["channel_values"]) and all(
+        plan.aliases.get(name, name) in plan.nodes for name in ran
+    )

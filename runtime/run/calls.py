@@ -30,6 +30,7 @@ from runtime.types.constants import ERROR, INTERRUPT, NS_SEP, PUSH, RESUME, RETU
 from runtime.types.ids import task_id
 
 if TYPE_CHECKING:
+    from persistence.contracts.cache import FullKey
     from runtime.actors.outcomes import Outcome
     from runtime.context.scope import Scope
     from runtime.engine.plan import NodePlan
@@ -97,8 +98,12 @@ class Calls:
 
     def __init__(self, run: Conductor) -> None:
         self._run = run
-        self._open: dict[Task, list[TaskFuture[Any]]] = {}
-        """By caller, the calls of its current attempt."""
+        self._open: dict[Task, dict[TaskFuture[Any], None]] = {}
+        """By caller, the calls of its current attempt that have not ended well."""
+        self._asking: set[Task] = set()
+        """Callers of calls that wait for an answer."""
+        self._broken: Exception | None = None
+        """What kept a result from being recorded: no caller can make that good."""
         limit = run.config.max_concurrency
         self._slots = None if limit is None else anyio.Semaphore(limit)
         """Gates the calls that a node makes itself; what they call in turn is let through: waiting would never end."""
@@ -125,9 +130,10 @@ class Calls:
         if kept:
             take(task, kept)
             task.below = {**given, **task.below}
-        self._open.setdefault(scope.task, []).append(future)
+        self._open.setdefault(scope.task, {})[future] = None
         left = waiting(task) if self._run.answering else ()
         if left and not any(question.id in given for question in task.interrupts):
+            self._asking.add(scope.task)
             future.fail(GraphInterrupt(left))  # others were answered: it is left alone
             return future
         supervisor = self._run.supervisor
@@ -141,8 +147,7 @@ class Calls:
 
         Unless its caller is going to pause: then its siblings go on, so that all questions are asked at once.
         """
-        pausing = future.task.around.pausing or any(each.questions for each in self._open.get(future.task.caller, ()))
-        if not pausing:
+        if not (future.task.around.pausing or future.task.caller in self._asking):
             future.work.cancel()
 
     # ---- at work -----------------------------------------------------------------------------------------------
@@ -172,7 +177,8 @@ class Calls:
         answered = _has_answers(task)
         if answered:
             await self._record(task, [(RESUME, stored_answers(task))])
-        outcome, cached = await self._recalled_or_run(task)
+        key, cached = await self._recalled(task)
+        outcome = COMPLETED if cached else await NodeActor(task.node, run).handle(task)
         if run.unsaved and not isinstance(outcome, Completed):
             await save_subgraphs(run, task)
         if isinstance(outcome, Paused):
@@ -183,35 +189,40 @@ class Calls:
             msg = f"What task {task.name!r} gave cannot be stored, so its call has failed: {error}"
             outcome = Failed(SerializationError(msg))
             await self._record(task, [(ERROR, repr(outcome.error))])
+        caching = run.program.caching
+        if caching is not None and key is not None and isinstance(outcome, Completed) and not (cached or asked(task)):
+            await caching.keep({key: task})
         await self._report(task, outcome, cached=cached)
         return outcome
 
-    async def _recalled_or_run(self, task: CallTask) -> tuple[Outcome, bool]:
-        """Return the outcome, and whether the cache had it."""
+    async def _recalled(self, task: CallTask) -> tuple[FullKey | None, bool]:
+        """Return the key that the cache has for a call, if any, and whether it had the result."""
         caching, policy = self._run.program.caching, task.node.cache
-        key = None if caching is None or policy is None or asked(task) else caching.call_key(task, policy)
-        if key is None or caching is None:
-            return await NodeActor(task.node, self._run).handle(task), False
-        task.writes = caching.writes((await caching.find([key])).get(key))
-        if task.finished:
-            return COMPLETED, True
-        outcome = await NodeActor(task.node, self._run).handle(task)
-        if isinstance(outcome, Completed) and not asked(task):
-            await caching.keep({key: task})
-        return outcome, False
+        if caching is None or policy is None or asked(task):
+            return None, False
+        key = caching.call_key(task, policy)
+        if key is not None:
+            task.writes = caching.writes((await caching.find([key])).get(key))
+        return key, task.finished
 
     async def _record(self, task: CallTask, writes: list[tuple[str, Any]]) -> None:
         """Send what a call wrote; in ``sync``, return once it is durable."""
         journal = self._run.journal
         if journal is not None and writes:
             journal.hold(task.moment.checkpoint_id, task.id, task.path_text, writes)
-            await journal.flush(frozen=True)
-            await journal.durable()
+            try:
+                await journal.flush(frozen=True)
+                await journal.durable()
+            except SerializationError:
+                raise
+            except Exception as error:
+                self._broken = error
+                raise
 
     async def _report(self, task: CallTask, outcome: Outcome, *, cached: bool) -> None:
         run = self._run
-        if isinstance(outcome, Completed):
-            run.kept[task.id] = [(RETURN, task.returned)]  # another attempt of the caller finds it
+        if isinstance(outcome, Completed) and _may_be_made_again(task):
+            run.kept[task.id] = [(RETURN, task.returned)]
         if run.hub is None:
             return
         if isinstance(outcome, Completed):
@@ -221,15 +232,16 @@ class Calls:
         elif isinstance(outcome, Paused):
             run.pauses(task)
 
-    @staticmethod
-    def _end(future: TaskFuture[Any], outcome: Outcome) -> None:
+    def _end(self, future: TaskFuture[Any], outcome: Outcome) -> None:
         task = future.task
         if isinstance(outcome, Completed):
+            self._open[task.caller].pop(future)
             future.settle(view(task.returned))
         elif isinstance(outcome, Failed):
             outcome.error.add_note(f"During task with name {task.name!r} and id {task.id!r}")
             future.fail(outcome.error)
         elif isinstance(outcome, Paused):
+            self._asking.add(task.caller)
             future.fail(GraphInterrupt(outcome.interrupts))
         else:
             future.fail(NodeCancelledError(f"The call of task {task.name!r} was cancelled."))
@@ -244,11 +256,17 @@ class Calls:
         try:
             await outlast(partial(self._ended, caller))
         finally:
-            self._open.pop(caller, None)
+            self._forget(caller)
 
     async def _ended(self, caller: Task) -> None:
-        for future in self._open.get(caller, ()):  # grows, should what the caller left behind make more calls
-            await future.ended()
+        # What the caller left behind may make more calls meanwhile.
+        while at_work := [future for future in self._open.get(caller, ()) if not future.done()]:
+            for future in at_work:
+                await future.ended()
+
+    def _forget(self, caller: Task) -> list[TaskFuture[Any]]:
+        self._asking.discard(caller)
+        return list(self._open.pop(caller, ()))
 
     async def settled(self, caller: Task, outcome: Outcome) -> Outcome:
         """Return a caller's outcome once its calls have ended: paused if one of them waits for an answer."""
@@ -258,7 +276,10 @@ class Calls:
             pending = _pending(caller, futures)
             return replace(outcome, pending=pending) if pending or caller.interrupts else outcome
         await self._ended(caller)
-        futures = self._open.pop(caller, [])
+        futures = self._forget(caller)
+        if self._broken is not None:
+            caller.writes = None
+            return Failed(self._broken)
         questions = {question.id: question for future in futures for question in future.questions}
         if isinstance(outcome, Paused):
             questions |= {question.id: question for question in outcome.interrupts}
@@ -307,6 +328,16 @@ def _writes(task: CallTask, outcome: Outcome, *, answered: bool) -> list[tuple[s
     if isinstance(outcome, Paused):
         return [(INTERRUPT, list(task.interrupts)), *answers]
     return []
+
+
+def _may_be_made_again(task: CallTask) -> bool:
+    """Tell whether this run may make the same call again: another attempt of its caller, or of that one's caller."""
+    scope: Scope | None = task.around
+    while scope is not None:
+        if scope.task.node.retry:
+            return True
+        scope = scope.task.around
+    return False
 
 
 def _has_answers(task: CallTask) -> bool:

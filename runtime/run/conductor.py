@@ -29,9 +29,9 @@ from runtime.errors import ErrorCode, GraphDrained, GraphRecursionError, ParentC
 from runtime.run.caching import Reuse
 from runtime.run.calls import Calls
 from runtime.run.claiming import claimed
-from runtime.run.journal import CALLER, Journal
-from runtime.run.nesting import Family, detached, placed, run_nested, save_subgraphs
+from runtime.run.nesting import Family, detached, journal_of, placed, run_nested, save_subgraphs
 from runtime.run.opening import Opening
+from runtime.run.telling_apart import told_apart
 from runtime.run.travelling import rooted
 from runtime.run.views import (
     RunStatistics,
@@ -68,6 +68,8 @@ async def conduct(program: Program, call: Call, around: Scope | None, given: Map
     """Run a program: by itself, or as a subgraph in the place that the running node's scope gives it."""
     if around is not None:
         program, call = placed(program, call, around, given)
+        if call.aside:
+            call = await told_apart(program, call)
     else:
         if program.saver is True:
             msg = "checkpointer=True cannot be used for root graphs: it lets a subgraph keep state beside its parent."
@@ -100,9 +102,7 @@ class Conductor:
         self.cells = Cells(program.plan, os.urandom(6).hex())
         caching = program.caching
         self.reuse = Reuse(caching, self.cells) if caching is not None and caching.active else None
-        self.journal: Journal | None = None
-        if program.saver not in (None, True, False):
-            self.journal = self._new_journal()
+        self.journal = journal_of(program, call)
         self.answerer: Answerer | None = None if self.journal is not None else self.nested
         self.calls: Calls | None = None
         self.kept: dict[str, list[tuple[str, Any]]] = {}
@@ -125,6 +125,8 @@ class Conductor:
     """How many tasks the superstep has."""
     first_tasks: list[Task] | None = None
     """Tasks of the first superstep of a resumed run, matched with what was stored of them."""
+    reviving = False
+    """Whether the superstep's tasks have been at work before, in an earlier run."""
     answering = False
     """Whether this run was given answers; then only answered nodes run again."""
     answered: frozenset[Any] = frozenset()
@@ -138,15 +140,6 @@ class Conductor:
     _siblings: Siblings | None = None
     """Where a superstep has several tasks: whether what they wrote goes together."""
     supervisor: Supervisor | None = None
-
-    def _new_journal(self) -> Journal:
-        call, nested, extra = self.call, self.nested, self.config.stored
-        if nested is not None and nested.per_thread:
-            extra = {**extra, CALLER: nested.scope.task.id}
-        thread_id = self.config.thread_id or ""
-        journal = Journal(self.program.saver, thread_id, self.ns, call.durability, extra, self.parents)
-        journal.keeps_exit = nested is None or nested.per_thread
-        return journal
 
     @property
     def paused(self) -> bool:
@@ -260,6 +253,7 @@ class Conductor:
                 return
 
     def _plan_step(self) -> list[Task]:
+        self.reviving = self.first_tasks is not None
         if self.first_tasks is not None:
             tasks, self.first_tasks = self.first_tasks, None
             return tasks
@@ -381,7 +375,7 @@ class Conductor:
 
     async def _paused(self, task: Task, outcome: Paused) -> None:
         task.interrupts = (*outcome.interrupts, *outcome.settled)
-        task.below = own_answers(task)
+        task.below = own_answers(task) | {one.id: task.below[one.id] for one in outcome.settled}
         task.writes = None
         self.pauses(task)
         if self.journal is not None:
@@ -408,7 +402,7 @@ class Conductor:
                 task.interrupts = pending
             if pending is not None or self.answering:
                 writes.append((INTERRUPT, list(task.interrupts)))
-            if task.answers or task.interrupts:
+            if task.answers or task.interrupts or task.below:
                 writes.append((RESUME, stored_answers(task)))
             self.journal.hold(self.checkpoint_id, task.id, task.path_text, writes)
             await self.journal.flush()

@@ -134,8 +134,9 @@ class TaskFuture(Generic[T]):
         self._done.set()
 
     async def ended(self) -> None:
-        """Return once the call has ended, however it did."""
-        await self._done.wait()
+        """Return once the call has ended, however it did; at once, and whatever is cancelled, if it has."""
+        if not self.done():
+            await self._done.wait()
 
     @property
     def failure(self) -> BaseException | None:

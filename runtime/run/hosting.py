@@ -37,7 +37,12 @@ class Host:
         self._soon = loop.call_soon_threadsafe
         task = loop.create_task(self._run(function), name="actorgraph stream")
         _TASKS.add(task)
-        task.add_done_callback(_TASKS.discard)
+        task.add_done_callback(self._over)
+
+    def _over(self, task: asyncio.Task[Any]) -> None:
+        """Note that it has ended; a task that is cancelled before its first step ends without having begun."""
+        _TASKS.discard(task)
+        self._ended.set()
 
     async def _run(self, function: Callable[[], Awaitable[None]]) -> None:
         try:

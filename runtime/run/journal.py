@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 CALLER: Final = "caller"
 """Metadata of a subgraph that keeps its state between calls: the task that made the call."""
 
+CALL_MARK: Final = "call"
+"""Metadata of a subgraph that was called at once with others: what tells its call apart (see run/telling_apart)."""
+
 Pairs = Sequence[tuple[str, Any]]
 
 
@@ -148,8 +151,7 @@ class Journal:
     def inherit(self, metadata: Mapping[str, Any]) -> None:
         """Take what the metadata of the checkpoint that is edited says of the graphs around it."""
         self._parents = dict(metadata.get("parents") or {})
-        if CALLER in metadata:
-            self._extra = {**self._extra, CALLER: metadata[CALLER]}
+        self._extra = {**self._extra, **{key: metadata[key] for key in (CALLER, CALL_MARK) if key in metadata}}
 
     def remember(self, cells: Cells) -> None:
         """Note the append-only values that storage has, so that what follows is stored as additions."""

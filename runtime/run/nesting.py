@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from persistence.contracts.saver import takes_units
 from runtime.context.scope import SCOPE
 from runtime.errors import ChildCommand, ConfigError, ErrorCode, InvalidUpdateError, ParentCommand, create_error_message
-from runtime.run.journal import CALLER
+from runtime.run.journal import CALL_MARK, CALLER, Journal
 from runtime.run.subruns import Subruns
 from runtime.run.travelling import names_of
 from runtime.types.config import merge_configs, parse_config
@@ -59,6 +59,8 @@ class Nested:
     """Namespace to checkpoint id, for every graph around it."""
     aside: bool
     """Whether the task started it beside its own line of work, so maybe at once with others."""
+    mark: str | None = None
+    """What tells it apart from others that were started at once with it."""
 
     def continues(self, saved: CheckpointTuple, travel: Travel | None) -> bool:
         """Tell whether a stored checkpoint belongs to this very execution.
@@ -83,9 +85,15 @@ class Nested:
         return cast("Conductor", self.scope.run)
 
     @property
+    def taken(self) -> set[str]:
+        """Namespaces of the subgraphs that the task has started at once with others."""
+        return subruns_of(self.scope).taken
+
+    @property
     def answers(self) -> dict[str, Any] | None:
         """Answers for questions of this run or below it, by id; None if the parent was given none."""
-        return self.scope.task.below if self.around.answering else None
+        below = self.scope.task.below
+        return below if below or self.around.answering else None
 
 
 def enclosing(*configs: Mapping[str, Any] | None) -> Scope | None:
@@ -135,7 +143,7 @@ def placed(program: Program, call: Call, scope: Scope, given: Mapping[str, Any] 
     scope.children += 1
     base = names_of(scope.task.ns) if own is True else scope.task.ns
     ns = base if index == 0 else f"{base}{NS_SEP}{index}"
-    nested = Nested(scope, own is True, {**run.parents, run.ns: run.checkpoint_id}, not scope.inside)
+    nested = Nested(scope, own is True, {**run.parents, run.ns: run.checkpoint_id}, call.aside)
     config = _config(program, run.config, given, ns)
     if saver is not None and config.thread_id is None:
         msg = (
@@ -169,6 +177,21 @@ def _config(program: Program, around: CallConfig, given: Mapping[str, Any] | Non
     return parse_config(merge_configs(program.defaults, inherited, own))
 
 
+def journal_of(program: Program, call: Call) -> Journal | None:
+    """Return the journal of a run, or None if nothing of it is kept."""
+    if program.saver in (None, True, False):
+        return None
+    nested, config, extra = call.nested, call.config, call.config.stored
+    if nested is not None and (nested.per_thread or nested.mark is not None):
+        extra = {**extra, CALLER: nested.scope.task.id}
+    if nested is not None and nested.mark is not None:
+        extra = {**extra, CALL_MARK: nested.mark}
+    parents = {} if nested is None else nested.parents
+    journal = Journal(program.saver, config.thread_id or "", config.checkpoint_ns, call.durability, extra, parents)
+    journal.keeps_exit = nested is None or nested.per_thread
+    return journal
+
+
 async def run_nested(run: Conductor, start: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
     """Run a subgraph for the node that called it: its pauses pause the node, its commands to the parent end it."""
     nested = run.nested
@@ -177,9 +200,7 @@ async def run_nested(run: Conductor, start: Callable[[], Coroutine[Any, Any, Any
     scope = nested.scope
     if run.journal is not None and run.ns in run.family.visiting:
         raise _used_twice(f"namespace {run.ns!r}")
-    subruns = scope.subruns
-    if not isinstance(subruns, Subruns):
-        subruns = scope.subruns = Subruns()
+    subruns = subruns_of(scope)
     run.family.visiting.add(run.ns)
     try:
         output = await subruns.run(start)
@@ -191,6 +212,13 @@ async def run_nested(run: Conductor, start: Callable[[], Coroutine[Any, Any, Any
         scope.questions.take_over(run.interrupts)
         await subruns.pause(run.interrupts)
     return output
+
+
+def subruns_of(scope: Scope) -> Subruns:
+    """Return what keeps track of the subgraphs of a scope's attempt."""
+    if not isinstance(scope.subruns, Subruns):
+        scope.subruns = Subruns()
+    return scope.subruns
 
 
 async def save_subgraphs(run: Conductor, task: Task) -> None:

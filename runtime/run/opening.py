@@ -25,6 +25,7 @@ from runtime.engine.scheduling import due
 from runtime.engine.tasks import Moment, Task
 from runtime.engine.writing import command_writes, input_writes
 from runtime.errors import CheckpointNotFoundError, EmptyInputError, InvalidUpdateError
+from runtime.run.telling_apart import may_have_run
 from runtime.run.travelling import Travel
 from runtime.types.command import Command
 from runtime.types.constants import INPUT, INTERRUPT, NULL_TASK_ID, RESUME, START
@@ -80,9 +81,12 @@ class Opening:
         if run.journal is None:
             run.step = -1
             return
-        if run.nested is not None:
-            await self._save_previous(run.nested.around)
-        wanted = run.config.checkpoint_id
+        nested, wanted = run.nested, run.config.checkpoint_id
+        if nested is not None:
+            if not nested.per_thread and not may_have_run(nested.scope, reviving=nested.around.reviving):
+                run.journal.heads[run.ns] = ""
+                return
+            await self._save_previous(nested.around)
         travelling = self._first_on_journey()
         self.saved = await self._past() if travelling else await run.journal.load(wanted)
         if not travelling and wanted is None:

@@ -13,7 +13,7 @@ from runtime.errors import GraphInterrupt
 class Subruns:
     """Runs started by one attempt of a node."""
 
-    __slots__ = ("_active", "_changed", "_over")
+    __slots__ = ("_active", "_changed", "_over", "taken")
 
     def __init__(self) -> None:
         self._active: set[anyio.CancelScope] = set()
@@ -21,6 +21,8 @@ class Subruns:
         """Set, and replaced, whenever a run ends."""
         self._over = False
         """Whether the node has ended; what it left behind may start nothing more."""
+        self.taken: set[str] = set()
+        """Namespaces of those that were started at once with others."""
 
     async def run(self, start: Callable[[], Awaitable[Any]]) -> Any:
         """Run one."""

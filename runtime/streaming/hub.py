@@ -110,7 +110,10 @@ class Hub:
     async def get(self) -> Any:
         """Return the next chunk, or ``(END_OF_STREAM, error)``."""
         while not self._chunks:
-            self._readable = anyio.Event()
+            if self.closed:
+                return END_OF_STREAM, None
+            if self._readable.is_set():
+                self._readable = anyio.Event()
             await self._readable.wait()
         chunk = self._chunks.popleft()
         if len(self._chunks) < CAPACITY:
@@ -275,7 +278,8 @@ class Hub:
     async def room(self) -> None:
         """Return once the consumer has made room, or has left."""
         while self.full:
-            self._writable = anyio.Event()
+            if self._writable.is_set():  # otherwise others wait for the same
+                self._writable = anyio.Event()
             await self._writable.wait()
 
 

@@ -10,18 +10,29 @@ SELECT id, namespace, key, type, value, created_at, updated_at, ttl_minutes, exp
 FROM store
 WHERE id = ?;
 
--- numbers --
+-- rows --
 -- Items that have not expired, in order.
-SELECT id FROM store WHERE expires_at IS NULL OR expires_at > :now ORDER BY id;
-
--- numbers_below --
--- Items of a namespace and of all below it that have not expired, in order. The bounds are for the index; what decides
--- is the comparison of whole labels, which also holds in files of other text encodings.
-SELECT id
+SELECT id, namespace, key, type, value, created_at, updated_at, ttl_minutes, expires_at
 FROM store
-WHERE (namespace = :exact OR (namespace >= :first AND namespace < :after))
-    AND (namespace = :exact OR substr(namespace, 1, length(:first)) = :first)
-    AND (expires_at IS NULL OR expires_at > :now)
+WHERE expires_at IS NULL OR expires_at > :now
+ORDER BY id
+LIMIT :limit OFFSET :offset;
+
+-- rows_below --
+-- Items of a namespace and of all below it that have not expired, in order. The bounds are for the index; what decides
+-- is the comparison of whole labels, which also holds in files of other text encodings. Numbers are sorted first, so
+-- that no value is read that is not asked for.
+SELECT id, namespace, key, type, value, created_at, updated_at, ttl_minutes, expires_at
+FROM store
+WHERE id IN (
+    SELECT id
+    FROM store
+    WHERE (namespace = :exact OR (namespace >= :first AND namespace < :after))
+        AND (namespace = :exact OR substr(namespace, 1, length(:first)) = :first)
+        AND (expires_at IS NULL OR expires_at > :now)
+    ORDER BY id
+    LIMIT :limit OFFSET :offset
+)
 ORDER BY id;
 
 -- candidates --

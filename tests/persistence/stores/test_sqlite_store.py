@@ -245,6 +245,20 @@ async def test_damaged_vectors_and_values_that_are_no_dicts(path: Path) -> None:
             await store.aget(NS, "k")
 
 
+async def test_a_search_that_failed_half_way_does_not_keep_later_reads_in_the_past(path: Path) -> None:
+    index: Any = {"dims": 1, "embed": lambda texts: [[1.0]] * len(texts)}
+    async with SqliteStore(path, index=index) as store:
+        for number in range(5):
+            await store.aput(NS, f"{number}", {"n": number})
+        change(path, "UPDATE store SET value = x'00' WHERE key = '1'")
+        for query in ("", "q"):
+            with pytest.raises(CorruptDataError) as held:
+                await store.asearch(NS, query=query, filter={"n": 9})
+            await store.aput(NS, f"after {query}", {"n": 9})
+            assert await store.aget(NS, f"after {query}") is not None
+            assert held.value.__traceback__ is not None
+
+
 async def test_vectors_go_with_their_item(path: Path, clock: Clock) -> None:
     index: Any = {"dims": 2, "embed": lambda texts: [[1.0, 2.0]] * len(texts)}
     async with SqliteStore(path, index=index, clock=clock) as store:

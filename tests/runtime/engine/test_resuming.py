@@ -171,7 +171,9 @@ def test_answers_to_a_subgraphs_questions_are_not_the_nodes_own() -> None:
     assert answer([made], {"f" * 32: "A"}) == [made]
     assert (made.answers, made.below) == ([], {"f" * 32: "A"})
     assert own_answers(made) == {}
-    assert stored_answers(made) == []
+    again = task()
+    take(again, [(RESUME, stored_answers(made))])
+    assert (again.answers, again.below) == ([], {"f" * 32: "A"})
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,246 @@
+"""A compiled graph: settings, what a call can get wrong, and what it tells of runs at work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+import anyio
+import msgspec
+import pydantic
+import pytest
+
+from persistence.memory import InMemorySaver
+from runtime.context.runtime import RunControl, Runtime
+from runtime.errors import ConfigError, UnknownNodeError, UnknownStreamModeError
+from runtime.graph import START, StateGraph
+from runtime.graph.compiled import coerce_context
+from runtime.types import RunnableConfig, Send
+from tests.stories.graphs import CONFIG, Log, chain, collect, note
+
+# ---- settings --------------------------------------------------------------------------------------------------------
+
+
+async def test_settings_that_every_call_starts_from() -> None:
+    seen: list[Any] = []
+
+    def node(_state: Any, config: RunnableConfig) -> None:
+        seen.append((config["configurable"]["user"], config["tags"], config["metadata"]["m"]))
+
+    graph = chain(("node", node)).compile()
+    mine = graph.with_config({"configurable": {"user": "mine"}, "tags": ["x"]}, metadata={"m": 1})
+    await mine.ainvoke({})
+    await mine.ainvoke({}, {"user": "another", "tags": ["y"]})
+    assert seen == [("mine", ["x"], 1), ("another", ["x", "y"], 1)]
+    with pytest.raises(KeyError):
+        await graph.ainvoke({})
+    again = mine.with_config(tags=["z"])
+    await again.ainvoke({})
+    assert seen[-1] == ("mine", ["x", "z"], 1)
+
+
+async def test_a_thread_may_be_one_of_them() -> None:
+    graph = chain("a").compile(InMemorySaver()).with_config(CONFIG)
+    await graph.ainvoke({})
+    assert (await graph.aget_state({})).values["log"] == ["a"]
+
+
+def test_a_graph_says_what_it_is() -> None:
+    saver, store = InMemorySaver(), object()
+    graph = chain("a", "b").compile(saver, store=store, name="mine", step_timeout=5)
+    assert (graph.name, graph.checkpointer, graph.store, graph.cache) == ("mine", saver, store, None)
+    assert repr(graph) == "<CompiledStateGraph 'mine' nodes=['a', 'b']>"
+    assert graph.step_timeout == 5
+    graph.step_timeout = None
+    assert graph.step_timeout is None
+    assert chain("a").compile().name == "LangGraph"
+
+
+# ---- contexts --------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Data:
+    user: str = "nobody"
+
+
+class Struct(msgspec.Struct):
+    user: str = "nobody"
+
+
+class Model(pydantic.BaseModel):
+    user: str = "nobody"
+
+
+class Typed(TypedDict):
+    user: str
+
+
+@pytest.mark.parametrize("schema", [Data, Struct, Model])
+def test_a_dict_becomes_the_contexts_class(schema: Any) -> None:
+    assert coerce_context(schema, {"user": "u"}) == schema(user="u")
+    assert coerce_context(schema, made := schema(user="u")) is made
+    assert coerce_context(schema, None) is None
+    with pytest.raises((TypeError, ValueError)):
+        coerce_context(schema, {"user": object(), "no such": 1})
+
+
+@pytest.mark.parametrize("schema", [Typed, None, dict])
+def test_other_contexts_are_handed_on(schema: Any) -> None:
+    context = {"user": "u"}
+    assert coerce_context(schema, context) is context
+    assert coerce_context(schema, "text") == "text"
+
+
+async def test_a_context_reaches_the_nodes_and_is_never_stored() -> None:
+    seen: list[Any] = []
+
+    def node(_state: Any, runtime: Runtime[Any]) -> None:
+        seen.append(runtime.context)
+
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(Log, Data)
+    saver = InMemorySaver()
+    graph = builder.add_node("node", node).add_edge(START, "node").compile(saver)
+    await graph.ainvoke({}, CONFIG, context={"user": "secret-user"})
+    assert seen == [Data("secret-user")]
+    assert "secret-user" not in repr(saver._tables.threads)
+
+
+# ---- what a call can get wrong ---------------------------------------------------------------------------------------
+
+WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
+    "no thread": ({"config": {}}, ConfigError, "the call must name a thread"),
+    "a mode of durability": ({"durability": "later"}, ConfigError, "durability must be one of exit, async, sync"),
+    "both forms of durability": (
+        {"durability": "sync", "checkpoint_during": True},
+        ConfigError,
+        "durability or checkpoint_during, not both",
+    ),
+    "a strategy": ({"multitask_strategy": "wait"}, ConfigError, "must be 'enqueue' or 'reject'"),
+    "a breakpoint": ({"interrupt_before": ["no such"]}, UnknownNodeError, "interrupt_before: there is no node"),
+    "a breakpoint after": ({"interrupt_after": [START]}, UnknownNodeError, "interrupt_after: there is no node"),
+    "an output key": ({"output_keys": ["no such"]}, ConfigError, "'no such' is no key of the state. Known: a, log"),
+    "a stream mode": ({"stream_mode": "value"}, UnknownStreamModeError, "Unknown stream mode 'value'"),
+    "a limit": ({"config": {**CONFIG, "recursion_limit": 0}}, ConfigError, "recursion_limit must be"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+async def test_a_wrong_call_is_refused_before_anything_runs_or_is_saved(case: str) -> None:
+    options, error, message = WRONG[case]
+    ran: list[Any] = []
+    saver = InMemorySaver()
+    graph = chain(("node", ran.append)).compile(saver)
+    options = {"config": CONFIG, **options}
+    with pytest.raises(error, match=message):
+        await graph.ainvoke({}, **options)
+    if "multitask_strategy" not in options:
+        with pytest.raises(error, match=message):
+            graph.astream({}, **options)
+    assert ran == []
+    assert saver._tables.threads == {}
+
+
+async def test_reading_and_editing_need_a_saver_and_a_thread() -> None:
+    for graph, error, message in (
+        (chain("a").compile(), ValueError, "No checkpointer set"),
+        (chain("a").compile(InMemorySaver()), ConfigError, "must name a thread"),
+    ):
+        with pytest.raises(error, match=message):
+            await graph.aget_state({})
+        with pytest.raises(error, match=message):
+            graph.aget_state_history({})
+        with pytest.raises(error, match=message):
+            await graph.aupdate_state({}, {})
+        with pytest.raises(error, match=message):
+            await graph.abulk_update_state({}, [])
+
+
+async def test_a_root_graph_keeps_no_state_beside_a_parent() -> None:
+    with pytest.raises(RuntimeError, match="checkpointer=True cannot be used for root graphs"):
+        await chain("a").compile(True).ainvoke({})
+    assert (await chain("a").compile(False).ainvoke({}))["log"] == ["a"]
+
+
+@pytest.mark.parametrize(("during", "steps"), [(True, [-1, 0, 1]), (False, [1])])
+async def test_the_old_form_of_durability(during: bool, steps: list[int]) -> None:
+    graph = chain("a").compile(InMemorySaver())
+    await graph.ainvoke({}, CONFIG, checkpoint_during=during)
+    history = [one async for one in graph.aget_state_history(CONFIG)]
+    assert [one.metadata["step"] for one in reversed(history)] == steps
+
+
+async def test_what_is_returned_may_be_chosen() -> None:
+    graph = chain("a").compile()
+    assert await graph.ainvoke({"a": 1}, output_keys="a") == {"a": 1}
+    assert await graph.ainvoke({"a": 1}, output_keys=["log", "a"]) == {"log": ["a"], "a": 1}
+    assert await graph.ainvoke({"a": 1}, stream_mode="updates") == [{"a": {"log": ["a"]}}]
+
+
+# ---- runs at work ----------------------------------------------------------------------------------------------------
+
+
+async def test_runs_at_work_tell_where_they_stand() -> None:
+    begun, go_on = anyio.Event(), anyio.Event()
+    arrived: list[int] = []
+
+    async def node(given: int) -> None:
+        arrived.append(given)
+        if len(arrived) == 3:
+            begun.set()
+        await go_on.wait()
+
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(Log)
+    builder.add_node("node", node).add_node("first", note("first")).add_edge(START, "first")
+    builder.add_conditional_edges("first", lambda _state: [Send("node", number) for number in range(3)], ["node"])
+    graph = builder.compile(InMemorySaver())
+    assert graph.statistics() == ()
+    async with anyio.create_task_group() as group:
+        group.start_soon(collect, graph.with_config(CONFIG).astream({}))
+        await begun.wait()
+        (run,) = graph.statistics()
+        assert (run.thread_id, run.step) == ("t", 2)
+        assert run.supervisor is not None
+        assert (run.supervisor.workers, run.supervisor.idle, run.supervisor.limit) == (3, 0, None)
+        mailbox = run.supervisor.actors["node"]
+        assert (mailbox.waiting, mailbox.received) == (0, 3)
+        assert run.stream is not None
+        assert run.stream.capacity > 0
+        go_on.set()
+    assert graph.statistics() == ()
+
+
+async def test_a_run_that_ended_badly_is_at_work_no_more() -> None:
+    def fail(_state: Any) -> None:
+        raise ValueError("boom")
+
+    graph = chain(("fail", fail)).compile()
+    with pytest.raises(ValueError, match="boom"):
+        await graph.ainvoke({})
+    with anyio.move_on_after(0):
+        await graph.ainvoke({})
+    assert graph.statistics() == ()
+
+
+async def test_a_superstep_may_take_so_long() -> None:
+    graph = chain(("wait", forever)).compile(step_timeout=0.01)
+    with pytest.raises(TimeoutError, match=r"Superstep 1 took longer than step_timeout \(0.01 s\); unfinished: wait"):
+        await graph.ainvoke({})
+    graph.step_timeout = None
+    with anyio.move_on_after(0.05) as scope:
+        await graph.ainvoke({})
+    assert scope.cancelled_caught
+
+
+async def forever(_state: Any) -> None:
+    await anyio.sleep_forever()
+
+
+async def test_a_handle_that_asked_to_stop_keeps_asking() -> None:
+    control = RunControl()
+    control.request_drain("over")
+    graph = chain("a").compile(InMemorySaver())
+    for _ in range(2):
+        with pytest.raises(Exception, match="over"):
+            await graph.ainvoke({}, CONFIG, control=control)
+    assert (await graph.ainvoke(None, CONFIG))["log"] == ["a"]
