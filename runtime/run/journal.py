@@ -270,11 +270,13 @@ class Journal:
         """Return once nothing that was sent is under way. Raises what kept the first of it from being stored."""
         failure: Exception | None = None
         while self._acks:
+            ack = self._acks[0]
             try:
-                await self._settled(self._acks[0])
+                await self._settled(ack)
             except Exception as error:  # noqa: BLE001 - raised below; the units after it fail too, and are waited for
                 failure = failure or error
-            self._acks.popleft()
+            if self._acks and self._acks[0] is ack:
+                self._acks.popleft()
         if failure is not None:
             raise failure
 
