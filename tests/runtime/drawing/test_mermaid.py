@@ -14,8 +14,8 @@ from runtime.graph import END, START, StateGraph
 from tests.runtime.drawing.kinds import OURS, State, node, subgraphs_of_two_levels
 from tests.runtime.drawing.names import HOSTILE, graphs, names
 
-ID = r"(?:[A-Za-z0-9_]|-(?=[A-Za-z0-9_])|\\[0-9a-f]+)+"
-TEXT = r"(?:[A-Za-z0-9_ =\u0080-\U0010ffff]|#[0-9]+;|</?(?:p|small|em)>|<[hb]r/?>|&nbsp;)*"
+ID = r"(?:[A-Za-z0-9_\\]|-(?=[A-Za-z0-9_]))++"
+TEXT = r"(?:[A-Za-z0-9_ =\u0080-\U0010ffff]|#[0-9]+;|</?(?:p|small|em)>|<[hb]r/?>|&nbsp;)*+"
 LABEL = rf'(?:"{TEXT}"|[A-Za-z0-9_ ]+)'
 LINE = re.compile(
     "|".join(
