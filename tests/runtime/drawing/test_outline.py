@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any, Literal
 
 import pytest
@@ -11,7 +12,18 @@ from runtime.drawing import Edge, Graph, Node
 from runtime.func import entrypoint
 from runtime.graph import END, START, StateGraph
 from runtime.types import Command
-from tests.runtime.drawing.kinds import KINDS, OURS, THEIRS, Kind, State, chain, node, subgraph, subgraphs_of_two_levels
+from tests.runtime.drawing.kinds import (
+    KINDS,
+    OURS,
+    THEIRS,
+    Kind,
+    State,
+    chain,
+    new,
+    node,
+    subgraph,
+    subgraphs_of_two_levels,
+)
 
 
 def nodes(graph: Any) -> set[tuple[str, str, str]]:
@@ -79,6 +91,17 @@ def test_a_workflow_is_a_graph_of_one_node() -> None:
 
     found: Graph = workflow.get_graph()
     assert found.edges == [Edge(START, "workflow"), Edge("workflow", END)]
+
+
+def test_a_partial_is_told_by_its_function() -> None:
+    graph = StateGraph(State).add_node("a", partial(node)).add_edge(START, "a").compile()
+    assert graph.get_graph().to_json()["nodes"][1]["data"]["id"][-1] == "node"
+
+
+def test_a_subgraph_without_an_end_stays_a_node() -> None:
+    endless = new(OURS, "p", "q").add_edge("p", "q").add_edge("q", "p").compile()
+    graph = StateGraph(State).add_node("sub", endless).add_edge(START, "sub").compile()
+    assert list(graph.get_graph(xray=True).nodes) == [START, "sub", END]
 
 
 def test_levels() -> None:

@@ -86,6 +86,18 @@ def test_subgraphs_hold_their_nodes(kind: Kind) -> None:
             assert apart(frame, box) != each.startswith(f"{name}:")
 
 
+def test_a_label_lies_in_the_frame_around_both_ends() -> None:
+    nodes = {each: Node(each, each[-1], len) for each in ("outer:inner:a", "outer:b", "c")}
+    edges = [Edge("outer:inner:a", "outer:b", "inside"), Edge("outer:b", "c", "outside")]
+    plan = arrange(nodes, edges, MEASURE)
+    inside, outside = (route.label for route in plan.routes)
+    assert inside is not None
+    assert outside is not None
+    assert not apart(inside, plan.frames["outer"])
+    assert apart(inside, plan.frames["outer:inner"])
+    assert apart(outside, plan.frames["outer"])
+
+
 def test_the_same_graph_gives_the_same_picture() -> None:
     assert len({fan_out_and_join(OURS).get_graph().draw_svg() for _ in range(3)}) == 1
 
