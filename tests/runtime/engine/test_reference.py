@@ -90,8 +90,11 @@ actions = st.one_of(
 )
 
 
-def build(sketch: Sketch, waits: Any) -> StateGraph[Any, Any, Any, Any]:
-    """Describe the sketched graph; nodes finish in an order that ``waits`` decides."""
+def build(sketch: Sketch, waits: Any, before: Any = None) -> StateGraph[Any, Any, Any, Any]:
+    """Describe the sketched graph; nodes finish in an order that ``waits`` decides.
+
+    ``before`` is called with each node and its input, and may make it fail or pause.
+    """
     builder: StateGraph[Any, Any, Any, Any] = StateGraph(State)
 
     def function(node: Node) -> Any:
@@ -99,6 +102,8 @@ def build(sketch: Sketch, waits: Any) -> StateGraph[Any, Any, Any, Any]:
             written = behave(node, given)
             for _ in range(waits()):
                 await anyio.sleep(0)
+            if before is not None:
+                before(node, given)
             return {
                 key: Overwrite(value.items) if isinstance(value, Fresh) else value for key, value in written.items()
             }
