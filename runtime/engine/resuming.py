@@ -92,6 +92,12 @@ def waiting(task: Task) -> tuple[Any, ...]:
     )
 
 
+def put_again(task: Task, pending: Sequence[Any]) -> None:
+    """Let a task that failed wait for answers to these questions, whatever it was given for them."""
+    task.interrupts = tuple(pending)
+    task.below = {key: value for key, value in task.below.items() if all(key != one.id for one in pending)}
+
+
 def answer(tasks: Sequence[Task], resume: Any) -> list[Task]:
     """Hand answers to the tasks whose questions they answer; return those tasks.
 

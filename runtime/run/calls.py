@@ -19,7 +19,7 @@ from persistence.outlasting import outlast
 from runtime.actors.cancelling import cancelled_class
 from runtime.actors.node import NodeActor
 from runtime.actors.outcomes import CANCELLED, COMPLETED, Completed, Failed, Paused
-from runtime.engine.resuming import own_answers, stored_answers, take, waiting
+from runtime.engine.resuming import own_answers, put_again, stored_answers, take, waiting
 from runtime.engine.tasks import Task
 from runtime.errors import GraphInterrupt, NodeCancelledError
 from runtime.run.caching import asked
@@ -321,6 +321,8 @@ def _writes(task: CallTask, outcome: Outcome, *, answered: bool) -> list[tuple[s
     """Return what is recorded of a call that has ended; ``answered``: whether answers of it are recorded already."""
     if isinstance(outcome, Completed):
         return [(RETURN, task.returned)]
+    if isinstance(outcome, Failed) and outcome.pending is not None:
+        put_again(task, outcome.pending)
     answers = [(RESUME, stored_answers(task))] if answered or _has_answers(task) else []
     if isinstance(outcome, Failed):
         pending = [] if outcome.pending is None else [(INTERRUPT, list(outcome.pending))]

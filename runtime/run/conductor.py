@@ -22,7 +22,7 @@ from runtime.channels import MISSING
 from runtime.context.scope import enclosing_depth
 from runtime.engine.applying import Siblings, apply
 from runtime.engine.cells import Cells
-from runtime.engine.resuming import own_answers, stored_answers, waiting
+from runtime.engine.resuming import own_answers, put_again, stored_answers, waiting
 from runtime.engine.scheduling import due
 from runtime.engine.tasks import Moment
 from runtime.errors import ErrorCode, GraphDrained, GraphRecursionError, ParentCommand, create_error_message
@@ -399,7 +399,7 @@ class Conductor:
         if self.journal is not None:
             writes: list[tuple[str, Any]] = [(ERROR, text)]
             if pending is not None:
-                task.interrupts = pending
+                put_again(task, pending)
             if pending is not None or self.answering:
                 writes.append((INTERRUPT, list(task.interrupts)))
             if task.answers or task.interrupts or task.below:

@@ -174,6 +174,8 @@ def _config(program: Program, around: CallConfig, given: Mapping[str, Any] | Non
     for key in ("checkpoint_id", "checkpoint_map"):
         inherited["configurable"].pop(key, None)
     inherited["configurable"]["checkpoint_ns"] = ns
+    if "__pregel_task_id" in ((given or {}).get("configurable") or {}):
+        inherited.pop("tags", None)  # the node's own config, passed on, has them already
     return parse_config(merge_configs(program.defaults, inherited, own))
 
 
