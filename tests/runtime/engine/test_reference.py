@@ -49,33 +49,44 @@ KEYS = ("flash", "last", "log", "topic", "total")
 
 
 @st.composite
-def sketches(draw: st.DrawFn) -> Sketch:
+def sketches(draw: st.DrawFn, *, ends: bool = False) -> Sketch:
+    """Return any graph; one that ``ends`` leads forward only, and its nodes get on with each other."""
     names = draw(st.permutations(["a", "b", "c", "d", "e"]))[: draw(st.integers(1, 5))]
-    targets = st.sampled_from(names)
-    sends = st.tuples(targets, st.integers(0, 3))
+
+    def after(place: int) -> Any:
+        """Return where nodes at this place may lead."""
+        return st.sampled_from(names[place:]) if ends else st.sampled_from(names)
+
+    def ways(place: int, most: int) -> Any:
+        if ends and place >= len(names):
+            return st.just([])
+        sends = st.tuples(after(place), st.integers(0, 3))
+        return st.lists(after(place) | sends, max_size=most)
+
     nodes = tuple(
         Node(
             name,
-            draw(st.frozensets(st.sampled_from(KEYS))),
-            draw(st.booleans()),
-            tuple(draw(st.lists(targets, max_size=2, unique=True))),
-            tuple(draw(st.lists(targets | sends, max_size=2))),
+            draw(st.frozensets(st.sampled_from([key for key in KEYS if not ends or key != "last"]))),
+            draw(st.booleans()) and not ends,
+            tuple(draw(st.lists(after(place), max_size=2, unique=True))) if not ends or place < len(names) else (),
+            tuple(draw(ways(place, 2))),
             draw(st.sampled_from([False, False, True])),
         )
-        for name in names
+        for place, name in enumerate(names, 1)
     )
     start = Node(
         START,
-        edges=tuple(draw(st.lists(targets, min_size=1, max_size=3, unique=True))),
-        routes=tuple(draw(st.lists(targets | sends, max_size=1))),
+        edges=tuple(draw(st.lists(after(0), min_size=1, max_size=3, unique=True))),
+        routes=tuple(draw(ways(0, 1))),
     )
-    joins = draw(
-        st.lists(
-            st.tuples(st.lists(targets, min_size=1, max_size=3, unique=True).map(tuple), targets),
-            max_size=2,
-            unique=True,
-        )
-    )
+    joins = []
+    for _ in range(draw(st.integers(0, 2))):
+        place = draw(st.integers(1, len(names)))
+        sources = st.sampled_from(names[:place]) if ends else st.sampled_from(names)
+        if not ends or place < len(names):
+            made = (tuple(draw(st.lists(sources, min_size=1, max_size=3, unique=True))), draw(after(place)))
+            if made not in joins:
+                joins.append(made)
     return Sketch(nodes, start, tuple(joins))
 
 

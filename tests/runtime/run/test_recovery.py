@@ -59,7 +59,7 @@ async def run_to_the_end(graph: Any, durability: Any) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @given(
-    sketches(),
+    sketches(ends=True),
     st.sampled_from(["sync", "async", "exit"]),
     st.integers(0, 5),
     st.booleans(),
@@ -74,7 +74,7 @@ def test_failures_and_pauses_leave_no_trace_in_the_state(
     try:
         expected = reference.input(INPUT)
     except (LimitReached, Conflict):
-        assume(False)  # noqa: FBT003 - hypothesis' form
+        assume(False)
     trouble = Trouble(random, failures, asks=asks)
     graph = build(sketch, lambda: random.randint(0, 3), trouble).compile(InMemorySaver())
 
