@@ -24,8 +24,9 @@ def interrupt(value: Any, *, response_schema: Any = None) -> Any:
     """Pause this node with a question; return the answer once the graph is resumed with one.
 
     The node starts again from its first line then; earlier questions of the same task return their recorded answers in
-    call order, so their number and order must not depend on anything else. The pause is a BaseException:
-    ``except Exception`` does not catch it.
+    call order, so their number and order must not depend on anything else. Questions asked at once (``gather``, a task
+    group) are told apart by their values instead, which must then be the same each time. The pause is a
+    BaseException: ``except Exception`` does not catch it.
 
     Raises:
         RuntimeError: called outside a node.
