@@ -8,8 +8,10 @@ from itertools import permutations
 from typing import Any, TypedDict
 
 import anyio
+import numpy  # noqa: ICN001 - as everywhere here
 import pytest
 
+from persistence.memory import InMemorySaver
 from persistence.sqlite import SqliteSaver
 from runtime.errors import UnknownInterruptError
 from runtime.graph import START, StateGraph
@@ -296,3 +298,31 @@ async def test_a_failure_beside_a_question_is_raised(saver: Any) -> None:
         error = error.exceptions[0]
     assert isinstance(error, ValueError)
     assert "ValueError" in (await graph.aget_state(CONFIG)).tasks[0].error
+
+
+async def test_an_answer_given_before_the_questions_goes_to_one_of_them(saver: Any, gathering: Gathering) -> None:
+    graph = chain(Runs().failer("bad"), ("n", noting(gathering, "q1", "q2"))).compile(checkpointer=saver)
+    with pytest.raises(ConnectionError):
+        await graph.ainvoke({}, CONFIG)
+    result = await graph.ainvoke(Command(resume="early"), CONFIG)
+    (left,) = asked(result)
+    result = await graph.ainvoke(Command(resume="late"), CONFIG)
+    assert sorted(result["log"][1:]) == sorted([f"{left}=late", f"{'q1' if left == 'q2' else 'q2'}=early"])
+
+
+async def test_values_that_cannot_be_compared_are_told_apart_by_how_they_look() -> None:
+    async def node(_state: Log) -> dict[str, Any]:
+        answers: dict[str, str] = {}
+
+        async def one(name: str) -> None:
+            answers[name] = interrupt({"about": name, "array": numpy.array([1, 2, 3])})
+
+        async with anyio.create_task_group() as group:
+            for name in ("q1", "q2"):
+                group.start_soon(one, name)
+        return {"log": [answers["q1"], answers["q2"]]}
+
+    graph = chain(("n", node)).compile(checkpointer=InMemorySaver())
+    found = {one.value["about"]: one.id for one in (await graph.ainvoke({}, CONFIG))["__interrupt__"]}
+    await graph.ainvoke(Command(resume={found["q2"]: "2"}), CONFIG)
+    assert await graph.ainvoke(Command(resume={found["q1"]: "1"}), CONFIG) == {"log": ["1", "2"]}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import anyio
 import pytest
 
 from runtime.config import get_stream_writer
+from runtime.func import entrypoint, task
 from runtime.types import Command
 from tests.stories.graphs import CONFIG, Log, chain, collect
 from tests.stories.nests import Runs
@@ -169,3 +171,58 @@ async def test_a_slow_consumer_slows_subgraphs(saver: Any) -> None:
             count += 1
             assert stream.statistics().waiting <= stream.statistics().capacity
     assert count > 60
+
+
+async def test_both_consumers_see_the_same_run_in_their_own_modes(saver: Any) -> None:
+    runs = Runs()
+    child = chain(runs.step("s"), runs.failer("bad", error=ValueError)).compile()
+    inner: list[Any] = []
+
+    async def follow(_state: Log) -> dict[str, Any]:
+        get_stream_writer()("following")
+        stream = child.astream({"log": []}, stream_mode=["values", "tasks", "checkpoints"])
+        try:
+            inner.extend([chunk async for chunk in stream])
+        finally:
+            assert stream.statistics().capacity > 0
+        return {}
+
+    graph = chain(("f", follow)).compile(checkpointer=saver)
+    outer: list[Any] = []
+    inputs: list[Any] = [{}, None]
+    for given in inputs:
+        with suppress(ValueError):
+            stream = graph.astream(given, CONFIG, stream_mode=["updates", "values", "tasks", "custom"], subgraphs=True)
+            outer += await collect(stream)
+    assert {mode for mode, _ in inner} == {"values", "tasks", "checkpoints"}
+    assert {(plain(path), mode) for path, mode, _ in outer} >= {
+        (("f",), "updates"),
+        (("f",), "values"),
+        (("f",), "tasks"),
+        ((), "custom"),
+    }
+    assert runs == {"s": 1, "bad": 2}
+
+
+async def test_tasks_of_workflows_are_shown_to_both(saver: Any) -> None:
+    @task
+    async def work(number: int) -> int:
+        get_stream_writer()(number)
+        return number + 1
+
+    @entrypoint()
+    async def flow(number: int) -> int:
+        return await work(number)
+
+    inner: list[Any] = []
+
+    async def follow(_state: Log) -> dict[str, Any]:
+        inner.extend([chunk async for chunk in flow.astream(1, stream_mode=["updates", "custom", "tasks"])])
+        return {}
+
+    graph = chain(("f", follow)).compile(checkpointer=saver)
+    chunks = await collect(graph.astream({}, CONFIG, stream_mode=["updates", "custom", "tasks"], subgraphs=True))
+    assert [(mode, chunk) for path, mode, chunk in chunks if plain(path) == ("flow",)] == []
+    assert [(mode, chunk) for path, mode, chunk in chunks if plain(path) == ("f",)] == inner
+    assert ("updates", {"work": 2}) in inner
+    assert ("custom", 1) in inner
