@@ -66,9 +66,7 @@ async def _where() -> tuple[EventLoopToken, int]:
     return current_token(), threading.get_ident()
 
 
-def call(
-    function: Callable[[], Awaitable[T]], *, at: EventLoopToken | None, thread: int | None, instead: str
-) -> T:
+def call(function: Callable[[], Awaitable[T]], *, at: EventLoopToken | None, thread: int | None, instead: str) -> T:
     """Run an async function to its end on another thread's event loop, and return its result.
 
     Args:

@@ -64,9 +64,7 @@ def find(connection: sqlite3.Connection, keys: Sequence[FullKey], now: float) ->
 
 def put(connection: sqlite3.Connection, entries: Sequence[Stored], now: float) -> None:
     """Store entries, all or none; what has expired is deleted on the way."""
-    rows = [
-        (*_columns(key), kind, value, None if ttl is None else now + ttl) for key, (kind, value), ttl in entries
-    ]
+    rows = [(*_columns(key), kind, value, None if ttl is None else now + ttl) for key, (kind, value), ttl in entries]
     with _transaction(connection):
         connection.execute(_SQL["forget_expired"], (now,))
         connection.executemany(_SQL["put"], rows)

@@ -137,9 +137,7 @@ def migrate(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _layout() -> Layout:
-    return Layout(
-        TABLES, MIGRATIONS, "checkpoint_migrations", QUERIES["applied_migrations"], QUERIES["note_migration"]
-    )
+    return Layout(TABLES, MIGRATIONS, "checkpoint_migrations", QUERIES["applied_migrations"], QUERIES["note_migration"])
 
 
 def switch_to_wal(connection: sqlite3.Connection, path: str, patience: float, *, in_memory: bool) -> None:

@@ -25,7 +25,6 @@ async def timed(policy: TimeoutPolicy, node: NodePlan, scope: Scope, work: Await
     with anyio.CancelScope(deadline=inf if run_for is None else begun + run_for) as whole:
         with anyio.CancelScope(deadline=inf if idle_for is None else begun + idle_for) as silence:
             if idle_for is not None:
-
                 token, thread = here()
 
                 def restart() -> None:

@@ -57,6 +57,7 @@ class RunView(Protocol):
     def previous(self) -> Any:
         """What the workflow returned or saved on the thread last time."""
         ...
+
     hub: Any
     """Where the run reports to, or None."""
     answerer: Answerer | None

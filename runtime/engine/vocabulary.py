@@ -13,4 +13,3 @@ STORED = (Command, Interrupt, Overwrite, Send, TimeoutPolicy)
 def register(*more: type) -> None:
     """Register them, and ``more``, with every serialiser of the process; safe to call again."""
     register_types(*STORED, *more)
-

@@ -41,11 +41,7 @@ def result_writes(plan: Plan, node: NodePlan, result: Any, received: Any = MISSI
 def _mapped(plan: Plan, node: str, result: Any, received: Any) -> list[Write]:
     if isinstance(result, Command):
         return command_writes(plan, node, result)
-    if (
-        isinstance(result, (list, tuple))
-        and result
-        and any(isinstance(item, Command) for item in result)
-    ):
+    if isinstance(result, (list, tuple)) and result and any(isinstance(item, Command) for item in result):
         writes: list[Write] = []
         for item in result:
             writes.extend(

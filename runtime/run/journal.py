@@ -200,9 +200,7 @@ class Journal:
         else:
             self._buffered.extend(held)
 
-    async def checkpoint(
-        self, cells: Cells, checkpoint_id: str, parent_id: str | None, source: str, step: int
-    ) -> None:
+    async def checkpoint(self, cells: Cells, checkpoint_id: str, parent_id: str | None, source: str, step: int) -> None:
         """Record a checkpoint with the writes held for its superstep. In ``sync``, returns once both are durable."""
         metadata = {**self._extra, "source": source, "step": step, "parents": self._parents}
         if self.durability == "exit":

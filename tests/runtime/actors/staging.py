@@ -5,17 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+import trio.testing
+
 from runtime.actors.node import NodeActor
-from runtime.actors.outcomes import Outcome
+from runtime.actors.outcomes import COMPLETED, Outcome
 from runtime.engine.tasks import Moment, Task
-from runtime.graph import StateGraph
+from runtime.graph import START, StateGraph
 from runtime.run.conductor import Conductor
 from runtime.run.program import Call
 from runtime.types import Send
 from runtime.types.config import parse_config
 from tests.runtime.engine.sketching import Everything
 
+VIRTUAL = pytest.mark.parametrize(
+    "anyio_backend", [pytest.param(("trio", {"clock": trio.testing.MockClock(autojump_threshold=0)}), id="virtual")]
+)
+"""On a clock that jumps to whatever is waited for."""
+
 MOMENT = Moment("checkpoint", "", 1, 10)
+
+
+def graph(function: Any, **options: Any) -> StateGraph[Any, Any, Any, Any]:
+    """Describe a graph of one node."""
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(Everything)
+    return builder.add_node("node", function, **options).add_edge(START, "node")
 
 
 def stage(**nodes: Callable[..., Any]) -> Conductor:
@@ -42,3 +56,11 @@ async def handled(run: Conductor, name: str = "node", given: Any = None) -> tupl
     """Have a node actor handle a task; return how it ended, and the task."""
     task = task_of(run, name, given)
     return await NodeActor(task.node, run).handle(task), task
+
+
+async def result(function: Any, given: Any = None) -> Any:
+    """Return what a node with this function writes under ``last``."""
+    run = stage(node=function)
+    outcome, task = await handled(run, given=given)
+    assert outcome is COMPLETED, outcome
+    return dict(task.writes or ())["last"]
