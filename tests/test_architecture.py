@@ -30,6 +30,8 @@ NAMES_AN_EVENT_LOOP: Final = {
     "persistence/memory/cache.py": "any thread may use it, so a lock guards its entries",
     "persistence/memory/store.py": "likewise, for its items",
     "persistence/memory/saver.py": "any thread may use it, so a lock guards its tables",
+    "persistence/postgres/connections.py": "works beside its driver, on the driver's own loop",
+    "persistence/postgres/crossing.py": "the way to that loop",
     "persistence/sqlite/connection.py": "names the type of its driver's thread",
     "persistence/writer/bridge.py": "asyncio drivers under trio: one asyncio loop in one thread",
     "persistence/writer/home.py": "tells in which thread a saver is open",

@@ -8,9 +8,11 @@ import pytest
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 
 from persistence.memory import InMemorySaver
+from persistence.postgres import PostgresSaver
 from persistence.serde.encrypted import EncryptedSerializer
 from persistence.sqlite import SqliteSaver
 from tests.persistence.conformance_adapter.adapter import Adapter
+from tests.persistence.postgres.server import Server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -30,8 +32,10 @@ CAPABILITIES = {
 KEY = b"0123456789abcdef"
 
 
-@pytest.mark.parametrize("name", ["memory", "sqlite", "encrypted memory", "encrypted sqlite"])
-async def test_every_capability_conforms(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "name", ["memory", "sqlite", "postgres", "encrypted memory", "encrypted sqlite", "encrypted postgres"]
+)
+async def test_every_capability_conforms(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     serde = EncryptedSerializer(KEY) if name.startswith("encrypted") else None
     made = iter(range(100))
 
@@ -39,6 +43,11 @@ async def test_every_capability_conforms(name: str, tmp_path: Path) -> None:
     async def savers() -> AsyncIterator[Any]:
         if name.endswith("memory"):
             yield Adapter(InMemorySaver(serde=serde))
+        elif name.endswith("postgres"):
+            server: Server = request.getfixturevalue("postgres")
+            with server.schema() as url:
+                async with PostgresSaver(url, serde=serde) as shared:
+                    yield Adapter(shared)
         else:
             async with SqliteSaver(tmp_path / f"{next(made)}.sqlite", serde=serde, synchronous="NORMAL") as saver:
                 yield Adapter(saver)

@@ -11,6 +11,7 @@ import pytest
 from persistence.contracts.checkpoint import ERROR, RESUME, Addition, Mark, TaskWrites, Unit
 from persistence.errors import CheckpointConflictError, CorruptDataError, DecryptionError, SerializationError
 from persistence.memory import InMemorySaver
+from persistence.postgres import PostgresSaver
 from persistence.serde.encrypted import EncryptedSerializer
 from persistence.serde.serializer import Serializer
 from persistence.sqlite import SqliteSaver
@@ -26,9 +27,17 @@ pytestmark = pytest.mark.anyio
 KEY = b"0123456789abcdef"
 
 
-@pytest.fixture(params=["memory", "sqlite", "sqlite in memory", "encrypted memory", "encrypted sqlite"])
+PLAIN = ("memory", "sqlite", "sqlite in memory", "postgres")
+SEALING = ("encrypted memory", "encrypted sqlite", "encrypted postgres")
+
+
+@pytest.fixture(params=PLAIN + SEALING)
 async def saver(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RowSaver]:
     serde = EncryptedSerializer(KEY) if request.param.startswith("encrypted") else None
+    if request.param.endswith("postgres"):
+        async with PostgresSaver(request.getfixturevalue("postgres_url"), serde=serde) as shared:
+            yield shared
+        return
     if request.param.endswith("y") and "sqlite" not in request.param:
         yield InMemorySaver(serde=serde)
         return

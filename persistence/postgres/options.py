@@ -1,0 +1,49 @@
+"""How to reach a server: every number that a saver or store of this backend has, with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+
+import asyncpg
+
+SESSION: Final = {"default_transaction_isolation": "read committed"}
+"""What each own connection starts with: heads are compared in READ COMMITTED."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a saver or store may hold open and how long it waits."""
+
+    pool_size: int = 10
+    """Connections at once, made when needed. Commits use one at a time; the others read."""
+    connect_timeout: float = 10.0
+    """Seconds until a connection that is not made is given up."""
+    command_timeout: float = 30.0
+    """Seconds until a statement that is not answered is given up, with its connection: a socket may be half open."""
+    acquire_timeout: float = 30.0
+    """Seconds to wait for a connection while all are lent."""
+    idle_timeout: float = 300.0
+    """Seconds after which an unused connection is closed: what lies between may have forgotten it."""
+    transaction_pooler: bool = False
+    """Set it behind a pooler that hands out server connections per transaction: no statement is named then."""
+    connect_arguments: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    """Further arguments of ``asyncpg.connect``: ssl, a password that is fetched anew, and so on."""
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that would let nothing through. Raises ValueError."""
+        for name in ("pool_size", "connect_timeout", "command_timeout", "acquire_timeout", "idle_timeout"):
+            if not getattr(self, name) > 0:
+                message = f"{name} must be positive, it is {getattr(self, name)!r}."
+                raise ValueError(message)
+
+    async def connect(self, url: str) -> asyncpg.Connection:
+        """Return a new connection. Raises an error of the driver."""
+        arguments: dict[str, Any] = {"timeout": self.connect_timeout}
+        if self.transaction_pooler:
+            arguments["statement_cache_size"] = 0  # and poolers refuse settings that they do not know
+        else:
+            arguments["server_settings"] = SESSION
+        return await asyncpg.connect(url, **{**arguments, **self.connect_arguments})

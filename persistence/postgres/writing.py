@@ -1,0 +1,148 @@
+"""Transactions: one statement for any number of units; a few more where history is deleted or copied."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from persistence.contracts.backend import CopyThread, DeleteRuns, DeleteThread, Prune
+from persistence.errors import CheckpointConflictError
+from persistence.postgres import jsonb
+from persistence.postgres.statements import QUERIES
+from persistence.writer.batching import Merged, Segment
+from persistence.writer.decoding import unreferenced
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from persistence.contracts.backend import BlobRow, CheckpointRow, WriteRow
+    from persistence.postgres.sessions import Session
+
+CHECKPOINT_COLUMNS: Final = 7
+BLOB_COLUMNS: Final = 6
+WRITE_COLUMNS: Final = 9
+FENCE_COLUMNS: Final = 5
+
+Columns: TypeAlias = "tuple[Sequence[Any], ...]"
+Fence: TypeAlias = tuple[str, str, str, str, str]
+"""(thread_id, checkpoint_ns, checkpoint_id, the head it expects, the newest that the batch itself stores before it)"""
+
+
+async def commit(session: Session, segments: Sequence[Segment]) -> None:
+    """Carry out everything in one transaction; on any error nothing is kept.
+
+    Raises an error of the driver, or CheckpointConflictError.
+    """
+    if len(segments) == 1 and isinstance(segments[0], Merged | DeleteThread):
+        await _carry_out(session, segments[0])
+        return
+    async with session.transaction():
+        for segment in segments:
+            await _carry_out(session, segment)
+
+
+async def _carry_out(session: Session, segment: Segment) -> None:
+    if isinstance(segment, Merged):
+        await _store(session, segment)
+    elif isinstance(segment, DeleteThread):
+        await session.rows(QUERIES["delete_thread"], [segment.thread_id])
+    elif isinstance(segment, CopyThread):
+        await _copy_thread(session, segment)
+    elif isinstance(segment, Prune):
+        await _prune(session, segment)
+    else:
+        await _delete_runs(session, segment)
+
+
+async def _store(session: Session, rows: Merged) -> None:
+    fences = _fences(rows.fenced) if rows.fenced else []
+    # One statement cannot change a row twice, so of several rows with one key only the last is sent.
+    checkpoints = [_checkpoint(row) for row in {row[:3]: row for row in rows.checkpoints}.values()]
+    upserts = list({row[:5]: row for row in rows.upserts}.values())
+    refused = await session.rows(
+        QUERIES["commit"],
+        *_columns(checkpoints, CHECKPOINT_COLUMNS),
+        *_columns(rows.blobs, BLOB_COLUMNS),
+        *_columns(rows.writes, WRITE_COLUMNS),
+        *_columns(upserts, WRITE_COLUMNS),
+        *_columns(fences, FENCE_COLUMNS),
+    )
+    for position, head in refused:
+        raise _conflict(fences[position - 1], head)
+
+
+def _columns(rows: Sequence[tuple[Any, ...]], count: int) -> Columns:
+    return tuple(zip(*rows, strict=True)) if rows else ((),) * count
+
+
+def _checkpoint(row: CheckpointRow) -> CheckpointRow:
+    body, kind = jsonb.sealed(row[5])
+    return (*row[:4], kind, body, jsonb.stored(row[6]))
+
+
+def _fences(moves: Iterable[tuple[CheckpointRow, str | None]]) -> list[Fence]:
+    """Return the units that expect a head, each with what the units before it will have stored."""
+    coming: dict[tuple[str, str], str] = {}
+    found: list[Fence] = []
+    for row, expected in moves:
+        place = (row[0], row[1])
+        before = coming.get(place, "")
+        if expected is not None:
+            found.append((*row[:3], expected, before))
+        coming[place] = max(row[2], before)
+    return found
+
+
+def _conflict(fence: Fence, head: str) -> CheckpointConflictError:
+    thread_id, ns, checkpoint_id, expected, _ = fence
+    message = (
+        f"Thread {thread_id!r}, namespace {ns!r} has moved on: another writer stored checkpoint "
+        f"{head or 'none'} where {expected or 'none'} was expected. Checkpoint {checkpoint_id} was not "
+        "saved; load the thread again and repeat the call."
+    )
+    return CheckpointConflictError(message)
+
+
+async def _copy_thread(session: Session, request: CopyThread) -> None:
+    if request.reseal is None:
+        await session.rows(QUERIES["copy_thread"], request.source, request.target)
+        return
+    found = await session.rows(QUERIES["copy_checkpoints"], request.source, request.target)
+    blobs: list[BlobRow] = []
+    writes: list[WriteRow] = []
+    for row in found:
+        if row[8] is None:
+            blob = (row[0], row[1], row[2], row[3], row[6], row[7])
+            blobs.append(request.reseal.blob(blob, request.target))
+        else:
+            write: Any = tuple(row)
+            writes.append(request.reseal.write(write, request.target))
+    await _store(session, Merged(blobs=blobs, writes=writes))
+
+
+async def _prune(session: Session, request: Prune) -> None:
+    threads = list(request.thread_ids)
+    if request.strategy == "delete":
+        await session.rows(QUERIES["delete_thread"], threads)
+        return
+    await _sweep(session, await session.rows(QUERIES["keep_newest_checkpoints"], threads))
+
+
+async def _delete_runs(session: Session, request: DeleteRuns) -> None:
+    runs = [jsonb.value(run_id) for run_id in request.run_ids]
+    await _sweep(session, await session.rows(QUERIES["delete_runs"], runs))
+
+
+async def _sweep(session: Session, places: Sequence[tuple[str, str]]) -> None:
+    """Delete the writes and blobs that no remaining checkpoint of some namespaces needs."""
+    where = _columns([tuple(place) for place in places], 2)
+    await session.rows(QUERIES["delete_orphaned_writes"], *where)
+    kept: list[CheckpointRow] = []
+    stored: list[tuple[str, str, str, str]] = []
+    for thread_id, ns, name, version, kind, body in await session.rows(QUERIES["kept"], *where):
+        if version is None:
+            kept.append((thread_id, ns, name, None, kind, jsonb.restored(body), "{}"))
+        else:
+            stored.append((thread_id, ns, name, version))
+    doomed = unreferenced(stored, kept)
+    if doomed:
+        await session.rows(QUERIES["delete_blobs"], *_columns(doomed, 4))
