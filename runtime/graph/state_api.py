@@ -128,8 +128,8 @@ def _address(config: CallConfig) -> dict[str, Any]:
 def snapshot(program: Program, found: CheckpointTuple, *, live: bool) -> StateSnapshot:
     """Return the reader's view of a stored checkpoint.
 
-    ``live``: finished tasks' writes are applied, and only what is left to do is next. Otherwise the superstep as it
-    started, with what became of each task.
+    ``live``: finished tasks' writes are applied, and only what is left to do is next: the unfinished tasks, or what
+    follows where all have finished. Otherwise the superstep as it started, with what became of each task.
     """
     cells = Cells(program.plan, "")
     checkpoint = found.checkpoint
@@ -148,6 +148,8 @@ def snapshot(program: Program, found: CheckpointTuple, *, live: bool) -> StateSn
         left = [task for task in tasks if not task.finished]
         if finished and not _applied(cells, finished):
             left = tasks
+        elif finished and not left:  # the run stopped before the checkpoint that these tasks led to
+            left = sorted(due(cells, Moment(checkpoint["id"], ns, step + 1, 0)), key=_listed)
     else:
         left = tasks
     around = found.metadata.get("parents")

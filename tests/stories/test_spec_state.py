@@ -6,6 +6,7 @@ import anyio
 import pytest
 
 from runtime.types import Command, PregelTask, StateSnapshot, interrupt
+from runtime.types.constants import branch_to
 from tests.stories.graphs import CONFIG, Gate, Log, at, chain, fan, history, note, steps, thread
 
 pytestmark = pytest.mark.anyio
@@ -70,6 +71,19 @@ async def test_the_live_view_of_a_partly_failed_step(saver: Any) -> None:
     assert (bad.name, bad.result, bad.error) == ("bad", None, "ValueError('boom')")
     assert (slow.name, slow.result) == ("slow", None)
     assert "Cancelled" in str(slow.error)
+
+
+async def test_what_follows_a_finished_step_is_next_before_its_checkpoint_is_made(saver: Any) -> None:
+    graph = chain("a", "b", "c").compile(checkpointer=saver)
+    await graph.ainvoke({"log": []}, CONFIG, interrupt_before=["b"])
+    (task,) = (paused := await graph.aget_state(CONFIG)).tasks
+    # A process killed here leaves what the task wrote, without the checkpoint that follows.
+    await saver.aput_writes(paused.config, [("log", ["b"]), (branch_to("c"), None)], task.id)
+    snapshot = await graph.aget_state(CONFIG)
+    assert [(task.name, task.result) for task in snapshot.tasks] == [("b", {"log": ["b"]})]
+    assert (snapshot.values["log"], snapshot.next) == (["a", "b"], ("c",))
+    assert (await graph.ainvoke(None, CONFIG))["log"] == ["a", "b", "c"]
+    assert (await graph.aget_state(CONFIG)).next == ()
 
 
 async def test_the_record_of_a_partly_failed_step(saver: Any) -> None:
