@@ -18,13 +18,13 @@ from persistence.writer.fencing import check_heads
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from persistence.contracts.backend import CheckpointKey
+    from persistence.contracts.backend import CheckpointKey, CheckpointRow
 
 Row = tuple[Any, ...]
 
-ROWS_AT_ONCE: Final = (64, 16, 4, 1)
+ROWS_AT_ONCE: Final = (256, 64, 16, 4, 1)
 """Sizes of the inserts that a table's rows are split into, largest first; each is one prepared statement."""
 
 
@@ -65,7 +65,7 @@ def commit(connection: sqlite3.Connection, segments: Sequence[Segment]) -> None:
 
 def _insert(connection: sqlite3.Connection, rows: Merged) -> None:
     if rows.fenced:
-        check_heads(rows.fenced, partial(_head, connection), partial(_holds, connection))
+        check_heads(rows.fenced, _heads(connection, rows.fenced), partial(_holds, connection))
     for sql, table in (
         (_PUT_CHECKPOINT, rows.checkpoints),
         (_KEEP_BLOB, rows.blobs),
@@ -89,9 +89,18 @@ def _insert_rows(connection: sqlite3.Connection, sized: tuple[tuple[int, str], .
             done += size
 
 
-def _head(connection: sqlite3.Connection, thread_id: str, ns: str) -> str | None:
-    head: str | None = connection.execute(QUERIES["head"], (thread_id, ns)).fetchone()[0]
-    return head
+def _heads(
+    connection: sqlite3.Connection, fenced: Sequence[tuple[CheckpointRow, str | None]]
+) -> Callable[[str, str], str | None]:
+    """Return what tells the heads of all places that the units stand at, read in one statement."""
+    places = list({row[:2]: None for row, _ in fenced})
+    if len(places) == 1:
+        [head] = connection.execute(QUERIES["head"], places[0])
+        return lambda _thread_id, _ns: head[0]
+    found = dict(
+        zip(places, connection.execute(QUERIES["heads"], (msgspec.json.encode(places).decode(),)), strict=True)
+    )
+    return lambda thread_id, ns: found[thread_id, ns][0]
 
 
 def _holds(connection: sqlite3.Connection, key: CheckpointKey) -> bool:

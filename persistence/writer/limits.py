@@ -13,7 +13,8 @@ MIB = 2**20
 
 REASONS: Mapping[str, str] = MappingProxyType(
     {
-        "channel_items": "a slow database slows its runs down instead of growing a queue; a few batches keep it busy",
+        "channel_items": "a slow database slows its runs down instead of growing a queue; short of that, waiting for room costs "
+        "a run as much as its superstep does",
         "channel_bytes": "memory held by waiting units, whatever their number; one larger unit passes when it is alone",
         "batch_items": "past some hundreds a commit gains no more throughput and only makes the first sender wait",
         "batch_bytes": "keeps one transaction, and the lock it holds, short",
@@ -39,7 +40,7 @@ class Limit:
 class Limits:
     """What a persistence actor may hold, send at once and try; see ``REASONS``."""
 
-    channel_items: int = 1024
+    channel_items: int = 8192
     channel_bytes: int = 64 * MIB
     batch_items: int = 256
     batch_bytes: int = 16 * MIB

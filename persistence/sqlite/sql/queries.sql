@@ -33,6 +33,15 @@ ON CONFLICT DO UPDATE SET
 -- The greatest checkpoint id of a thread and namespace; NULL if there is none.
 SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?;
 
+-- heads --
+-- Likewise for each [thread_id, checkpoint_ns] of a JSON array, in its order.
+SELECT (
+    SELECT max(checkpoint_id) FROM checkpoints
+    WHERE thread_id = json_extract(place.value, '$[0]') AND checkpoint_ns = json_extract(place.value, '$[1]')
+)
+FROM json_each(?) AS place
+ORDER BY place.key;
+
 -- holds --
 -- Whether a checkpoint is stored.
 SELECT 1 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?;
