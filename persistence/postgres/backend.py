@@ -110,6 +110,7 @@ class Database:
         Raises:
             TransientBackendError, BackendError: what ``write_fault`` makes of it.
         """
+        self._check()
         try:
             return await self._crossing.call(self._borrowed, work)
         except DRIVER_ERRORS as error:
@@ -120,6 +121,7 @@ class Database:
         attempt = 0
         while True:
             attempt += 1
+            self._check()
             try:
                 return await self._crossing.call(self._borrowed, work)
             except DRIVER_ERRORS as error:
@@ -127,6 +129,11 @@ class Database:
                 if not isinstance(fault, TransientBackendError) or attempt == self._limits.attempts:
                     raise fault from error
             await anyio.sleep(delay(attempt, self._limits))
+
+    def _check(self) -> None:
+        if self._lender is None:
+            message = f"{self!r} is not open."
+            raise PersistenceClosedError(message)
 
     async def _start(self, layout: Layout) -> None:
         self._lender = await self._made()
@@ -150,9 +157,7 @@ class Database:
 
     async def _borrowed(self, work: Callable[[Session], Awaitable[T]]) -> T:
         lender = self._lender
-        if lender is None:
-            message = f"{self!r} is not open."
-            raise PersistenceClosedError(message)
+        assert lender is not None  # noqa: S101 - closing waits for whoever got here
         connection = await lender.borrow()
         lost = True
         try:

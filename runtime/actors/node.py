@@ -174,6 +174,8 @@ class NodeActor:
                 error.add_note(f"While building the input of node {task.name!r}")
                 raise
             before = fingerprint(value) if stage.debug else None
+            if stage.hub is not None:
+                stage.hub.given(value)
             timeout = node.timeout
             if task.send is not None and task.send.timeout is not None:
                 timeout = TimeoutPolicy.coerce(task.send.timeout)
@@ -192,7 +194,10 @@ class NodeActor:
                     "update instead."
                 )
                 raise InvalidUpdateError(msg)
-            return await self.write_out(context, scope, task, result, value)
+            writes = await self.write_out(context, scope, task, result, value)
+            if stage.hub is not None:
+                await stage.hub.returned(stage, lambda: scope.config.get("metadata"), result)
+            return writes
         return await self._route(context, scope, task, writes)
 
     async def write_out(
@@ -200,6 +205,8 @@ class NodeActor:
     ) -> list[tuple[str, Any]]:
         """Return the writes of a result: state, edges and what the routers answer. Raises what routers raise."""
         writes = result_writes(self.stage.cells.plan, self.node, result, received)
+        if scope.pushed:
+            writes = [*scope.pushed, *writes]
         if not self.node.branches:
             return writes
         shown = result if isinstance(result, dict) and not self.stage.cells.plan.bare else {}

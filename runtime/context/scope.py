@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from contextvars import ContextVar
 from time import time
 from typing import TYPE_CHECKING, Any, Protocol
 
+from runtime.context.passing import LIBRARY, heard, seat
 from runtime.context.runtime import ExecutionInfo, RunControl, Runtime
 from runtime.engine.questions import Questions
 from runtime.engine.tasks import HandlerTask
@@ -15,6 +17,7 @@ from runtime.types.asking import ASKER
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from runtime.engine.plan import Plan
     from runtime.engine.tasks import Task
     from runtime.types.config import CallConfig, RunnableConfig
     from runtime.types.streams import StreamWriter
@@ -48,6 +51,7 @@ class Subruns(Protocol):
 class RunView(Protocol):
     """What a scope needs to know of its run."""
 
+    plan: Plan
     config: CallConfig
     context: Any
     store: Any
@@ -73,8 +77,8 @@ class RunView(Protocol):
         """Start a call of a @task function; return its future."""
         ...
 
-    def write_custom(self, task: Task, item: Any) -> None:
-        """Put an item on the ``custom`` stream."""
+    def write_custom(self, item: Any, mode: str = "custom", *, once: bool = False) -> None:
+        """Put an item on the stream of a mode; ``once``: unless its message was told before."""
         ...
 
 
@@ -94,6 +98,7 @@ class Scope:
         "first_attempt",
         "inside",
         "on_wait",
+        "pushed",
         "run",
         "subruns",
         "task",
@@ -121,12 +126,18 @@ class Scope:
         """Restarts the idle timeout, where there is one."""
         self.on_wait: Callable[[], None] | None = None
         """Told when the node starts to wait, so that others get to work."""
+        self.pushed: list[tuple[str, Any]] = []
+        """Messages that this attempt told and writes to the state, with their keys."""
         self._config: RunnableConfig | None = None
 
     def enter(self) -> None:
         """Make this the current scope; called inside the node's own context copy."""
         SCOPE.set(self)
         ASKER.set(self)
+        run = self.run
+        wanted = "callbacks" in run.config.raw or (run.hub is not None and run.hub.hears)
+        if wanted or LIBRARY in sys.modules:
+            seat(self.config, wanted=wanted)
 
     def waits(self) -> None:
         """Say that the node waits for something."""
@@ -137,6 +148,7 @@ class Scope:
         """Begin another attempt."""
         self.children = self.task_calls = 0
         self._questions = self.subruns = None
+        self.pushed = []
 
     @property
     def questions(self) -> Questions:
@@ -168,6 +180,12 @@ class Scope:
         return self._questions is not None and bool(self._questions.asked)
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        """Keys of the state that the node can write to; a workflow function, or a call of one, has none."""
+        plan = self.run.plan
+        return () if plan.single is not None or self.task.around is not None else tuple(plan.state)
+
+    @property
     def depth(self) -> int:
         """How deep the node is in runs and calls around it; it may wait for what is deeper, never the other way."""
         return self.run.depth + self.task.depth
@@ -180,6 +198,7 @@ class Scope:
             metadata = {
                 **call.raw.get("metadata", {}),
                 **({"thread_id": call.thread_id} if call.thread_id is not None else {}),
+                **({"checkpoint_ns": call.checkpoint_ns} if call.checkpoint_ns else {}),
                 "langgraph_step": task.moment.step,
                 "langgraph_node": task.name,
                 "langgraph_triggers": task.triggers,
@@ -198,6 +217,16 @@ class Scope:
                 "configurable": configurable,
                 "recursion_limit": call.recursion_limit,
             }
+            # They name the call; what a node calls has names of its own.
+            self._config.pop("run_name", None)
+            self._config.pop("run_id", None)
+            hub = self.run.hub
+            listening = [] if hub is None else hub.handlers(task.ns, self.tell)
+            if listening or "callbacks" in call.raw:
+                node = task.node.call
+                self._config["callbacks"] = heard(
+                    call.raw.get("callbacks"), listening, self._config, is_async=node is None or node.is_async
+                )
         return self._config
 
     @property
@@ -237,8 +266,12 @@ class Scope:
 
     def write(self, item: Any) -> None:
         """Put an item on the ``custom`` stream; it is lost if nobody listens to that."""
+        self.tell("custom", item)
+
+    def tell(self, mode: str, item: Any, *, once: bool = False) -> None:
+        """Put an item on the stream of a mode; ``once``: unless its message was told before."""
         self.alive(observable=True)
-        self.run.write_custom(self.task, item)
+        self.run.write_custom(item, mode, once=once)
 
     def heartbeat(self) -> None:
         """Restart the idle timeout."""

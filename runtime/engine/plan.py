@@ -98,6 +98,8 @@ class Plan:
     output_keys: tuple[str, ...]
     bare: bool
     """Whether the state is one value without keys."""
+    state_schema: Schema | None = None
+    """What the state is, where observers may get it whole."""
     single: str | None = None
     """The one key whose value is the whole output, of a workflow function."""
     subscribers: dict[str, tuple[str, ...]] = field(default_factory=dict)

@@ -2,7 +2,7 @@
 
 from runtime.graph.builder import StateGraph
 from runtime.graph.compiled import CompiledStateGraph
-from runtime.graph.message import MessagesState, add_messages
+from runtime.graph.message import MessagesState, add_messages, push_message
 from runtime.types.constants import END, START
 
-__all__ = ["END", "START", "CompiledStateGraph", "MessagesState", "StateGraph", "add_messages"]
+__all__ = ["END", "START", "CompiledStateGraph", "MessagesState", "StateGraph", "add_messages", "push_message"]

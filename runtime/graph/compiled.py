@@ -19,7 +19,7 @@ from runtime.run.nesting import enclosing
 from runtime.run.program import Call, Program
 from runtime.run.views import RunStatistics
 from runtime.schema.introspect import introspect
-from runtime.streaming.hub import Hub, check_modes
+from runtime.streaming.hub import Hub, check_modes, check_version, parted
 from runtime.types.config import CallConfig, merge_configs, parse_config
 from runtime.types.parameters import ContextT, InputT, OutputT, StateT
 from runtime.types.policy import DURABILITIES
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from runtime.types.config import RunnableConfig
     from runtime.types.policy import Durability, MultitaskStrategy
     from runtime.types.snapshot import StateSnapshot, StateUpdate
+    from runtime.types.streams import StreamVersion
 
 All = Literal["*"]
 
@@ -106,13 +107,14 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
         config: Mapping[str, Any] | None = None,
         *,
         context: Any = None,
-        stream_mode: str = "values",
+        stream_mode: str | Sequence[str] = "values",
         output_keys: str | Sequence[str] | None = None,
         interrupt_before: All | Sequence[str] | None = None,
         interrupt_after: All | Sequence[str] | None = None,
         durability: Durability | None = None,
         multitask_strategy: MultitaskStrategy | None = None,
         control: RunControl | None = None,
+        version: StreamVersion = "v1",
         checkpoint_during: bool | None = None,
     ) -> Any:
         """Run until the graph is done or paused, and return its output.
@@ -123,13 +125,14 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
             input: state to start from; None resumes the thread; a Command answers, updates or routes.
             config: ``configurable.thread_id`` names the thread, ``configurable.checkpoint_id`` a point in it.
             context: passed to nodes as ``runtime.context``; never stored.
-            stream_mode: ``values`` returns the output; any other mode the list of its chunks.
+            stream_mode: ``values`` returns the output; any other mode, or a list of modes, the list of its chunks.
             output_keys: which keys to return; the output schema's by default.
             interrupt_before: nodes to pause before, instead of those given to ``compile``.
             interrupt_after: nodes to pause after, likewise.
             durability: ``exit``, ``async`` (the default) or ``sync``; does nothing without a checkpointer.
             multitask_strategy: what to do if the thread is busy, instead of what was given to ``compile``.
             control: handle to drain the run.
+            version: ``v2`` returns a ``GraphOutput``, with the questions apart from the output.
             checkpoint_during: old form of ``durability``.
 
         Raises:
@@ -148,10 +151,12 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
                 durability=durability,
                 multitask_strategy=multitask_strategy,
                 control=control,
+                version=version,
                 checkpoint_during=checkpoint_during,
             )
             async with stream:
                 return [chunk async for chunk in stream]
+        parts = check_version(version)
         around = enclosing(self.program.defaults, config)
         call = self._call(
             input,
@@ -166,7 +171,8 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
             control=control,
             checkpoint_during=checkpoint_during,
         )
-        return await conduct(self.program, call, around, config)
+        output = await conduct(self.program, call, around, config)
+        return parted(self.program.plan, output) if parts else output
 
     def astream(
         self,
@@ -182,6 +188,7 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
         multitask_strategy: MultitaskStrategy | None = None,
         control: RunControl | None = None,
         subgraphs: bool = False,
+        version: StreamVersion = "v1",
         checkpoint_during: bool | None = None,
     ) -> GraphStream:
         """Run, yielding what happens: an async iterator that is also an async context manager.
@@ -193,8 +200,8 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
             input: as for ``ainvoke``, like all that is not said here.
             config: as for ``ainvoke``.
             context: as for ``ainvoke``.
-            stream_mode: ``values``, ``updates`` (the default), ``custom``, ``tasks``, ``checkpoints``, ``debug``; a
-                list of modes yields ``(mode, chunk)``.
+            stream_mode: ``values``, ``updates`` (the default), ``custom``, ``messages``, ``tools``, ``tasks``,
+                ``checkpoints``, ``debug``; a list of modes yields ``(mode, chunk)``.
             output_keys: restricts ``values`` and ``updates``.
             interrupt_before: as for ``ainvoke``.
             interrupt_after: as for ``ainvoke``.
@@ -202,11 +209,12 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
             multitask_strategy: as for ``ainvoke``.
             control: as for ``ainvoke``.
             subgraphs: yield ``(namespace, chunk)``, with what happens in subgraphs.
+            version: ``v2`` yields a ``StreamPart`` whatever the modes: type, ns, data, durable_upto.
             checkpoint_during: as for ``ainvoke``.
 
         """
         modes, single = check_modes("updates" if stream_mode is None else stream_mode)
-        hub = Hub(modes, single=single, subgraphs=subgraphs)
+        hub = Hub(modes, single=single, subgraphs=subgraphs, version=version)
         around = enclosing(self.program.defaults, config)
         call = self._call(
             input,

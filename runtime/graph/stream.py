@@ -65,6 +65,8 @@ class GraphStream:
                 raise
             except BaseException as raised:  # noqa: BLE001 - handed to the consumer
                 error = raised
+            finally:
+                hub.progress.end()
             hub.finish(error)
 
         return produce
@@ -84,6 +86,25 @@ class GraphStream:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+    @property
+    def durable_upto(self) -> str | None:
+        """The id of the run's newest checkpoint that is on disk; None before the first, or without a checkpointer."""
+        return self._hub.progress.upto
+
+    async def durable(self) -> None:
+        """Return once the run is on disk as far as the chunks go that were read: then effects of them may go out.
+
+        What a node told comes to disk with the checkpoint that follows it; until that is made the run goes on, without
+        waiting for the reader.
+
+        Raises:
+            ConfigError: nothing of the run is kept, or what is kept is its parent's affair.
+            StreamOverflowError: too many chunks came meanwhile; read on, and ask later.
+            PersistenceError: what was read could not be stored.
+
+        """
+        await self._hub.durable()
 
     def statistics(self) -> HubStatistics:
         """Return how full the buffer between run and consumer is and was."""

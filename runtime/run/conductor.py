@@ -103,6 +103,8 @@ class Conductor:
         caching = program.caching
         self.reuse = Reuse(caching, self.cells) if caching is not None and caching.active else None
         self.journal = journal_of(program, call)
+        if call.hub is not None and self.journal is not None:
+            call.hub.progress.follow(self.journal)
         self.answerer: Answerer | None = None if self.journal is not None else self.nested
         self.calls: Calls | None = None
         self.kept: dict[str, list[tuple[str, Any]]] = {}
@@ -448,15 +450,15 @@ class Conductor:
 
     # ---- what others see ---------------------------------------------------------------------------------------
 
-    def write_custom(self, task: Task, item: Any) -> None:
-        """Put an item on the ``custom`` stream."""
+    def write_custom(self, item: Any, mode: str = "custom", *, once: bool = False) -> None:
+        """Put an item on the stream of a mode; ``once``: unless its message was told before."""
         if self.hub is None:
             return
         if is_elsewhere(self.home_thread):
             # A sync node's worker thread: it can wait for room, and must not touch the event loop's objects.
-            from_thread.run(self.hub.put_custom, self, task, item, token=self.home_token)
+            from_thread.run(partial(self.hub.put_custom, once=once), self, item, mode, token=self.home_token)
         else:
-            self.hub.custom(self, task, item)
+            self.hub.custom(self, item, mode, once=once)
 
     @property
     def previous(self) -> Any:

@@ -63,6 +63,7 @@ class Journal:
         "durability",
         "heads",
         "keeps_exit",
+        "marks",
         "ns",
         "saver",
         "thread_id",
@@ -89,6 +90,8 @@ class Journal:
         """By channel, the append-only value that storage has."""
         self.keeps_exit = True
         """Whether ``exit`` saves a run that ends well; a subgraph that starts afresh each time is not worth it."""
+        self.marks: Any = None
+        """Told of each checkpoint that is sent, with its receipt, where somebody asks how far the run is on disk."""
         self._door: UnitSaver = saver if takes_units(saver) else ContractDoor(saver)
         self._acks: deque[Ack] = deque()
         """Receipts not yet seen to be done, oldest first."""
@@ -327,6 +330,8 @@ class Journal:
         if not ack.done or ack.error is not None:
             self._acks.append(ack)
         if unit.checkpoint is not None:
+            if self.marks is not None:
+                self.marks.sent(unit.checkpoint["id"], ack)
             self.heads[self.ns] = max(unit.checkpoint["id"], self.heads.get(self.ns, ""))
 
     def config(self, checkpoint_id: str) -> Any:

@@ -57,6 +57,12 @@ def add_messages(
     return dialect.formatted(merged) if format else merged
 
 
+def as_message(value: Any) -> Any:
+    """Return what may be a message object, a dict, a text or a pair as a message; a chunk stays one, no id is made."""
+    dialect = _langchain() or _Dicts()
+    return dialect.message(value)
+
+
 def message_types() -> list[Any]:
     """Return annotations that mention the classes messages may have: those of langchain_core if it is installed."""
     dialect = _langchain()
@@ -115,6 +121,10 @@ class _Dicts:
             for message in messages
         ]
 
+    def message(self, value: Any) -> Any:
+        """Return one message; a dict as it is."""
+        return value if isinstance(value, dict) else self._coerced(value)
+
     def ids(self, messages: list[Any]) -> list[str]:
         return [message["id"] for message in messages]
 
@@ -153,6 +163,10 @@ class _LangChain:
             message if type(message) in whole and message.id is not None else self._coerced(message)
             for message in messages
         ]
+
+    def message(self, value: Any) -> Any:
+        """Return one message, or chunk."""
+        return self._library.convert_to_messages([value])[0]
 
     def ids(self, messages: list[Any]) -> list[str]:
         return [message.id for message in messages]

@@ -15,19 +15,29 @@ import anyio
 
 from runtime.engine.projecting import node_input, updates_of_task, values_of, values_with, writes_view
 from runtime.engine.resuming import waiting
-from runtime.errors import StreamOverflowError, UnknownStreamModeError
+from runtime.errors import ConfigError, StreamOverflowError, UnknownStreamModeError
+from runtime.streaming.langchain import HEARD, handlers
+from runtime.streaming.messages import id_of, identified, messages_in, messages_of
+from runtime.streaming.progress import Progress
 from runtime.types.constants import INTERRUPT, PUSH, RETURN, START
-from runtime.types.streams import STREAM_MODES
+from runtime.types.streams import STREAM_MODES, STREAM_VERSIONS, GraphOutput
 
 if TYPE_CHECKING:
     from runtime.engine.cells import Cells
+    from runtime.engine.plan import Plan
     from runtime.engine.tasks import Task
+    from runtime.schema.introspect import Schema
+    from runtime.streaming.tools import Teller
+    from runtime.types.streams import StreamVersion
 
 CAPACITY: Final = 256
 """Chunks that wait for a slow consumer before the run waits for it. Several supersteps' worth, a few hundred KiB."""
 
 OVERFLOW: Final = 16 * CAPACITY
 """Chunks at which a node that never waits is stopped with an error, because nothing else could slow it."""
+
+PATIENCE: Final = OVERFLOW // 2
+"""Chunks that a consumer who waits for the disk may leave unread: until then the run does not wait for it."""
 
 END_OF_STREAM: Final = object()
 
@@ -65,15 +75,62 @@ def check_modes(given: str | Sequence[str]) -> tuple[frozenset[str], bool]:
     return frozenset(modes), single
 
 
+def check_version(version: str) -> bool:
+    """Return whether chunks are parts, as in ``v2``. Raises ConfigError for a version that does not exist."""
+    if version not in STREAM_VERSIONS:
+        msg = f"version must be one of {', '.join(map(repr, STREAM_VERSIONS))}, got {version!r}."
+        raise ConfigError(msg)
+    return version == "v2"
+
+
+def typed(schema: Schema | None, state: Schema | None, values: Any) -> Any:
+    """Return values as an instance of a schema that builds instances; where they do not make one, as they are."""
+    if schema is None or schema.build is None or not isinstance(values, dict):
+        return values
+    checked = state is not None and schema.type is state.type and schema.rebuild is not None
+    build: Any = schema.rebuild if checked else schema.build
+    try:
+        return build(values)
+    except Exception:  # noqa: BLE001 - a state that is not complete yet; the schema's library raises what it likes
+        return values
+
+
+def parted(plan: Plan, output: Any) -> GraphOutput[Any]:
+    """Return a run's output with the questions apart from it."""
+    questions: Sequence[Any] = ()
+    if isinstance(output, dict) and INTERRUPT in output:
+        questions = output[INTERRUPT]
+        output = {key: value for key, value in output.items() if key != INTERRUPT}
+    return GraphOutput(typed(plan.output_schema, plan.state_schema, output), tuple(questions))
+
+
 class Hub:
     """Turns a run's events into chunks, and keeps them until they are read."""
 
-    def __init__(self, modes: frozenset[str], *, single: bool, subgraphs: bool = False) -> None:
+    def __init__(
+        self,
+        modes: frozenset[str],
+        *,
+        single: bool,
+        subgraphs: bool = False,
+        version: StreamVersion = "v1",
+    ) -> None:
         self.modes = modes
         self._single = single
+        self._parts = check_version(version)
+        """Whether chunks are ``StreamPart``."""
         self.subgraphs = subgraphs
         """Whether what happens in subgraphs is reported."""
-        self._chunks: deque[Any] = deque()
+        self.progress = Progress()
+        """How far the run is on disk."""
+        self.due: int | None = None
+        """How many checkpoints cover what was read last; None before anything was."""
+        self._chunks: deque[tuple[int | None, Any]] = deque()
+        """Each with how many checkpoints must be on disk before what it tells is."""
+        self._told: set[str] = set()
+        """Ids of messages that were told, or that nodes were given."""
+        self._patient: set[anyio.CancelScope] = set()
+        """Waits of the consumer for the disk."""
         self._held: list[tuple[str, str, Any]] = []
         """Pauses that are told once they are durable."""
         self._peak = 0
@@ -84,27 +141,37 @@ class Hub:
 
     # ---- the buffer --------------------------------------------------------------------------------------------
 
-    async def _put(self, ns: str, mode: str, payload: Any) -> None:
+    async def _put(self, ns: str, mode: str, payload: Any, due: int | None = None) -> None:
         if self.closed:
             raise StreamClosedError
         await self.room()
         if self.closed:
             raise StreamClosedError
-        self.put_nowait(ns, mode, payload)
+        self.put_nowait(ns, mode, payload, due)
 
-    def put_nowait(self, ns: str, mode: str, payload: Any) -> None:
+    def put_nowait(self, ns: str, mode: str, payload: Any, due: int | None = None) -> None:
         """Add a chunk, whatever waits already."""
-        chunk = payload if self._single else (mode, payload)
-        if self.subgraphs:
-            path = tuple(ns.split("|")) if ns else ()
-            chunk = (path, payload) if self._single else (path, mode, payload)
-        self._chunks.append(chunk)
+        self._chunks.append((self.progress.due() if due is None else due, self._shaped(ns, mode, payload)))
         self._peak = max(self._peak, len(self._chunks))
         self._readable.set()
+        if self._patient and len(self._chunks) >= PATIENCE:
+            for scope in self._patient:
+                scope.cancel()
+
+    def _shaped(self, ns: str, mode: str, payload: Any) -> Any:
+        path = tuple(ns.split("|")) if ns else ()
+        if self._parts:
+            if mode != "values":
+                return {"type": mode, "ns": path, "data": payload}
+            return {"type": mode, "ns": path, "data": payload[0], "interrupts": payload[1]}
+        if self.subgraphs:
+            return (path, payload) if self._single else (path, mode, payload)
+        return payload if self._single else (mode, payload)
 
     def finish(self, error: BaseException | None) -> None:
         """Say that nothing more comes, and how the run ended."""
-        self._chunks.append((END_OF_STREAM, error))
+        self.progress.end()
+        self._chunks.append((self.due, (END_OF_STREAM, error)))
         self._readable.set()
 
     async def get(self) -> Any:
@@ -115,10 +182,41 @@ class Hub:
             if self._readable.is_set():
                 self._readable = anyio.Event()
             await self._readable.wait()
-        chunk = self._chunks.popleft()
+        self.due, chunk = self._chunks.popleft()
         if len(self._chunks) < CAPACITY:
             self._writable.set()
+        if self._parts and type(chunk) is dict:
+            chunk["durable_upto"] = self.progress.upto
         return chunk
+
+    async def durable(self) -> None:
+        """Return once what was read last, and all before it, is on disk. Meanwhile the run does not wait for a reader.
+
+        Raises ConfigError where nothing is kept, StreamOverflowError if too many chunks come meanwhile, and what kept a
+        checkpoint from being stored.
+        """
+        if self.due is None:
+            return
+        if not self.progress.follows:
+            msg = (
+                "Nothing of this run comes to disk by itself, so there is nothing to wait for: compile the graph with a "
+                "checkpointer, or wait on the stream of the graph that this one is nested in."
+            )
+            raise ConfigError(msg)
+        scope = anyio.CancelScope()
+        self._patient.add(scope)
+        self._writable.set()
+        try:
+            with scope:
+                await self.progress.reach(self.due)
+        finally:
+            self._patient.discard(scope)
+        if scope.cancelled_caught:
+            msg = (
+                f"{PATIENCE} chunks came while their reader waited for what it had read to be on disk. Read on, and "
+                "ask later: in the mode 'exit' only the run's end is saved."
+            )
+            raise StreamOverflowError(msg)
 
     def close(self) -> None:
         """Leave: the run's next chunk fails with StreamClosedError."""
@@ -133,13 +231,27 @@ class Hub:
 
     # ---- what happens in a run ---------------------------------------------------------------------------------
 
-    async def _emit(self, run: Stage, mode: str, payload: Any) -> None:
+    async def _emit(self, run: Stage, mode: str, payload: Any, due: int | None = None) -> None:
         if mode in self.modes:
-            await self._put(run.ns, mode, payload)
+            await self._put(run.ns, mode, payload, due)
 
-    async def _debug(self, run: Stage, kind: str, step: int, payload: Any) -> None:
+    async def _debug(self, run: Stage, kind: str, step: int, payload: Any, due: int | None = None) -> None:
         if "debug" in self.modes:
-            await self._put(run.ns, "debug", _stamped(kind, step, payload))
+            await self._put(run.ns, "debug", _stamped(kind, step, payload), due)
+
+    def _recorded(self, run: Any) -> int:
+        """Return how many checkpoints must be on disk before the state of a run is, that it has just recorded."""
+        return self.progress.due(recorded=run.call.hub is self)
+
+    def _state(self, run: Any, values: Any, questions: Sequence[Any] = ()) -> Any:
+        """Return a payload of ``values``."""
+        if self._parts:
+            shown = {} if values is None and questions else values
+            return typed(run.plan.output_schema, run.plan.state_schema, shown), tuple(questions)
+        if not questions:
+            return values
+        asked = {INTERRUPT: tuple(questions)}
+        return {**values, **asked} if isinstance(values, dict) else asked
 
     async def tasks_started(self, run: Any, tasks: Sequence[Task]) -> None:
         """Report tasks about to run."""
@@ -148,13 +260,7 @@ class Hub:
         for task in tasks:
             if task.name == START or task.finished:
                 continue
-            if task.send is not None:
-                given = task.send.arg
-            elif task.node.source is not None:
-                given = node_input(run.cells, task)
-            else:
-                given = values_of(run.cells, task.node.schema.channels)
-            await self._started(run, task, given)
+            await self._started(run, task, task.send.arg if task.send is not None else _input_of(run.cells, task))
 
     async def call_started(self, run: Any, task: Task) -> None:
         """Report a @task call about to run, with its arguments."""
@@ -208,12 +314,13 @@ class Hub:
         keys = run.call.output_keys or run.plan.state
         wanted = ("__root__",) if run.plan.bare else keys
         if run.cells.updated and not run.cells.updated.isdisjoint(wanted):
-            await self._emit(run, "values", values_of(run.cells, keys))
+            await self._emit(run, "values", self._state(run, values_of(run.cells, keys)), self._recorded(run))
 
     async def resumed(self, run: Any) -> None:
         """Report the state that a resumed run starts from."""
         if "values" in self.modes:
-            await self._emit(run, "values", values_of(run.cells, run.call.output_keys or run.plan.state))
+            shown = values_of(run.cells, run.call.output_keys or run.plan.state)
+            await self._emit(run, "values", self._state(run, shown), self._recorded(run))
 
     def paused(self, run: Any, questions: Sequence[Any] | None, tasks: Sequence[Task]) -> None:
         """Note which tasks paused, and that the run stops for answers or at a breakpoint (no questions).
@@ -227,8 +334,7 @@ class Hub:
             shown: Any = None
             if run.plan.single is None:  # what a workflow function returned last time is no part of this answer
                 shown = values_with(run.cells, run.call.output_keys or run.plan.state, run.finished)
-            asked = {INTERRUPT: tuple(questions)}
-            told.append(("values", {**shown, **asked} if isinstance(shown, dict) else asked))
+            told.append(("values", self._state(run, shown, questions)))
         for task in tasks:
             payload = _end_of(task, None, None, waiting(task))
             told += [("tasks", payload), ("debug", _stamped("task_result", run.step, payload))]
@@ -237,24 +343,61 @@ class Hub:
     async def release(self) -> None:
         """Tell the pauses: all that belongs to them is durable, in this run and in its subgraphs."""
         while self._held:
-            await self._put(*self._held.pop(0))
+            await self._put(*self._held.pop(0), 0)
 
     async def checkpoint(self, run: Any, source: str, step: int, parent: str | None) -> None:
         """Report a checkpoint and what it makes due."""
         if not self.modes & {"checkpoints", "debug"}:
             return
         payload = run.checkpoint_view(source, step, parent)
-        await self._emit(run, "checkpoints", payload)
-        await self._debug(run, "checkpoint", step, payload)
+        if self._parts and source != "input":  # before the input was written, the state is not what it is to be
+            payload["values"] = typed(run.plan.state_schema, run.plan.state_schema, payload["values"])
+        due = self._recorded(run)
+        await self._emit(run, "checkpoints", payload, due)
+        await self._debug(run, "checkpoint", step, payload, due)
 
-    def custom(self, run: Any, task: Task, item: Any) -> None:
+    # ---- what nodes tell while they work -----------------------------------------------------------------------
+
+    @property
+    def hears(self) -> bool:
+        """Whether it listens to the models or tools that nodes call."""
+        return bool(self.modes & HEARD)
+
+    def handlers(self, ns: str, tell: Teller) -> list[Any]:
+        """Return what listens to the models and tools that a task calls; ``tell`` passes on what it hears."""
+        return handlers(self.modes, ns, tell) if self.hears else []
+
+    def given(self, value: Any) -> None:
+        """Note the messages that a node is given: they are no news if it returns them."""
+        if "messages" in self.modes:
+            self._told.update(identity for message in messages_of(value) if (identity := id_of(message)) is not None)
+
+    async def returned(self, run: Any, metadata: Any, result: Any) -> None:
+        """Report the messages that a node returned and that were not told before; ``metadata()`` says of the node."""
+        if "messages" not in self.modes:
+            return
+        for message in messages_in(result):
+            await self.put_custom(run, (identified(message), metadata()), "messages", once=True)
+
+    def _admits(self, mode: str, item: Any, *, once: bool) -> bool:
+        """Tell whether an item is to be told; ``once``: unless its message was told before."""
+        if mode not in self.modes or self.closed:
+            return False
+        if mode == "messages":
+            identity = id_of(item[0])
+            if once and identity in self._told:
+                return False
+            if identity is not None:
+                self._told.add(identity)
+        return True
+
+    def custom(self, run: Any, item: Any, mode: str = "custom", *, once: bool = False) -> None:
         """Report what a node wrote to its stream writer, at once.
 
         The node is slowed when it next waits for something (see ``room``). Raises StreamOverflowError if it writes on
         and on without ever waiting.
         """
-        del task
-        if "custom" not in self.modes or self.closed:
+        if not self._admits(mode, item, once=once):
             return
         if len(self._chunks) >= OVERFLOW:
             msg = (
@@ -262,18 +405,19 @@ class Hub:
                 "Await something between writes, for example anyio.lowlevel.checkpoint()."
             )
             raise StreamOverflowError(msg)
-        self.put_nowait(run.ns, "custom", item)
+        self.put_nowait(run.ns, mode, item)
 
-    async def put_custom(self, run: Any, task: Task, item: Any) -> None:
+    async def put_custom(self, run: Any, item: Any, mode: str = "custom", *, once: bool = False) -> None:
         """Report what a sync node wrote, waiting for room."""
-        del task
-        if "custom" in self.modes and not self.closed:
-            await self._put(run.ns, "custom", item)
+        if self._admits(mode, item, once=once):
+            await self.room()
+            if not self.closed:  # that the reader has left is no fault of the node
+                self.put_nowait(run.ns, mode, item)
 
     @property
     def full(self) -> bool:
         """Whether the run has to wait for the consumer."""
-        return len(self._chunks) >= CAPACITY and not self.closed
+        return len(self._chunks) >= (PATIENCE if self._patient else CAPACITY) and not self.closed
 
     async def room(self) -> None:
         """Return once the consumer has made room, or has left."""
@@ -281,6 +425,14 @@ class Hub:
             if self._writable.is_set():  # otherwise others wait for the same
                 self._writable = anyio.Event()
             await self._writable.wait()
+
+
+def _input_of(cells: Cells, task: Task) -> Any:
+    """Return what a task's node receives; what its schema refuses, as it is: the node's failure tells of that."""
+    try:
+        return node_input(cells, task)
+    except Exception:  # noqa: BLE001 - the schema's library raises what it likes
+        return values_of(cells, task.node.schema.channels)
 
 
 def _end_of(task: Task, result: Any, error: Any, questions: Sequence[Any]) -> dict[str, Any]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from runtime.streaming.langchain import handlers
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from runtime.engine.tasks import Task
     from runtime.streaming.hub import Hub, HubStatistics
+    from runtime.streaming.tools import Teller
 
 
 class Tee:
@@ -83,15 +86,34 @@ class Tee:
         for hub in self._hubs:
             await hub.checkpoint(run, source, step, parent)
 
-    def custom(self, run: Any, task: Task, item: Any) -> None:
+    @property
+    def hears(self) -> bool:
+        """Whether somebody listens to the models or tools that nodes call."""
+        return any(hub.hears for hub in self._hubs)
+
+    def handlers(self, ns: str, tell: Teller) -> list[Any]:
+        """Return what listens to the models and tools that a task calls."""
+        return handlers({mode for hub in self._hubs for mode in hub.modes}, ns, tell) if self.hears else []
+
+    def given(self, value: Any) -> None:
+        """Note the messages that a node is given."""
+        for hub in self._hubs:
+            hub.given(value)
+
+    async def returned(self, run: Any, metadata: Any, result: Any) -> None:
+        """Report the messages that a node returned."""
+        for hub in self._hubs:
+            await hub.returned(run, metadata, result)
+
+    def custom(self, run: Any, item: Any, mode: str = "custom", *, once: bool = False) -> None:
         """Report what a node wrote to its stream writer."""
         for hub in self._hubs:
-            hub.custom(run, task, item)
+            hub.custom(run, item, mode, once=once)
 
-    async def put_custom(self, run: Any, task: Task, item: Any) -> None:
+    async def put_custom(self, run: Any, item: Any, mode: str = "custom", *, once: bool = False) -> None:
         """Report what a sync node wrote, waiting for room."""
         for hub in self._hubs:
-            await hub.put_custom(run, task, item)
+            await hub.put_custom(run, item, mode, once=once)
 
 
 def joined(own: Hub | None, around: Hub | Tee | None) -> Hub | Tee | None:

@@ -13,12 +13,13 @@ from runtime.types.policy import (
     default_retry_on,
 )
 from runtime.types.snapshot import PregelTask, StateSnapshot, StateUpdate
-from runtime.types.streams import StreamMode, StreamWriter
+from runtime.types.streams import GraphOutput, StreamMode, StreamPart, StreamWriter
 
 __all__ = [
     "CachePolicy",
     "Command",
     "Durability",
+    "GraphOutput",
     "Interrupt",
     "MultitaskStrategy",
     "Overwrite",
@@ -29,6 +30,7 @@ __all__ = [
     "StateSnapshot",
     "StateUpdate",
     "StreamMode",
+    "StreamPart",
     "StreamWriter",
     "TimeoutPolicy",
     "default_retry_on",

@@ -31,7 +31,6 @@ class Run:
 
 
 RUN: Any = Run()
-TASK: Any = None
 
 
 async def settle() -> None:
@@ -72,10 +71,10 @@ async def test_a_reader_waits_for_a_chunk_and_for_the_end() -> None:
 async def test_a_writer_waits_for_room() -> None:
     made = hub()
     for number in range(CAPACITY):
-        await made.put_custom(RUN, TASK, number)
+        await made.put_custom(RUN, number)
     assert made.full
     async with anyio.create_task_group() as group:
-        group.start_soon(made.put_custom, RUN, TASK, "last")
+        group.start_soon(made.put_custom, RUN, "last")
         await settle()
         assert made.statistics() == HubStatistics(capacity=CAPACITY, waiting=CAPACITY, peak=CAPACITY)
         await made.get()
@@ -89,7 +88,7 @@ async def test_several_writers_that_wait_for_room_all_get_it(monkeypatch: pytest
     with anyio.fail_after(5):
         async with anyio.create_task_group() as group:
             for number in range(5):
-                group.start_soon(made.put_custom, RUN, TASK, number)
+                group.start_soon(made.put_custom, RUN, number)
             await settle()
             for _ in range(6):
                 got.append(await made.get())
@@ -119,7 +118,7 @@ async def test_a_reader_that_leaves_frees_writers_and_readers() -> None:
 
     async def write() -> None:
         try:
-            await made.put_custom(RUN, TASK, 1)
+            await made.put_custom(RUN, 1)
             await made._put("", "custom", 1)
         except StreamClosedError as error:
             refused.append(error)
@@ -170,7 +169,7 @@ def test_nothing_is_lost_doubled_or_overtaken(backend: str, capacity: int, amoun
 
     async def write(made: Hub, writer: int, amount: int) -> None:
         for number in range(amount):
-            await made.put_custom(RUN, TASK, (writer, number))
+            await made.put_custom(RUN, (writer, number))
             for _ in range(random.randint(0, 2)):
                 await anyio.sleep(0)
 
@@ -228,8 +227,8 @@ async def test_a_chunk_says_what_cannot_be_told_otherwise(single: bool, subgraph
 
 async def test_nothing_is_made_for_a_mode_that_nobody_listens_to() -> None:
     made = hub("values")
-    made.custom(RUN, TASK, "item")
-    await made.put_custom(RUN, TASK, "item")
+    made.custom(RUN, "item")
+    await made.put_custom(RUN, "item")
     await made.tasks_started(RUN, [])
     await made.checkpoint(RUN, "loop", 1, None)
     assert made.statistics().waiting == 0
