@@ -13,7 +13,7 @@ MIB = 2**20
 
 REASONS: Mapping[str, str] = MappingProxyType(
     {
-        "channel_items": "a slow database slows its runs down; short of that, waiting for room costs more than it saves",
+        "channel_items": "a slow database slows its runs down; short of that, waiting costs more than it saves",
         "channel_bytes": "memory held by waiting units, whatever their number; one larger unit passes when it is alone",
         "batch_items": "past some hundreds a commit gains no more throughput and only makes the first sender wait",
         "batch_bytes": "keeps one transaction, and the lock it holds, short",
