@@ -1,0 +1,120 @@
+"""A wire between the driver and the server that counts, breaks and falls silent."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anyio.from_thread import start_blocking_portal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SOCKET = ".s.PGSQL.5432"
+READY = ord("Z")
+
+
+class Wire:
+    """Forwards connections to a server's socket; controlled from any thread."""
+
+    def __init__(self, target: Path) -> None:
+        self._target = target
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._silent: set[asyncio.StreamWriter] = set()
+        self._refuses = False
+        self.answers = 0
+        """How often the server said that it was ready for the next question: round trips."""
+        self.accepted = 0
+        self.portal: Any = None
+
+    def sever(self) -> None:
+        """Reset every connection."""
+        self.portal.call(self._sever)
+
+    def silence(self) -> None:
+        """Forward nothing more on the connections there are, and leave them open."""
+        self.portal.call(self._silence)
+
+    def refuse(self, refuses: bool) -> None:
+        """Hang up on whoever connects from now on, or no longer."""
+        self._refuses = refuses
+
+    async def _sever(self) -> None:
+        for writer in list(self._writers):
+            writer.transport.abort()
+
+    async def _silence(self) -> None:
+        self._silent |= self._writers
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.accepted += 1
+        if self._refuses:
+            writer.transport.abort()
+            return
+        try:
+            there_reader, there = await asyncio.open_unix_connection(str(self._target))
+        except OSError:
+            writer.transport.abort()
+            return
+        self._writers |= {writer, there}
+        try:
+            await asyncio.gather(self._forward(reader, there, counts=False), self._forward(there_reader, writer))
+        finally:
+            self._writers -= {writer, there}
+            for end in (writer, there):
+                end.close()
+
+    async def _forward(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, counts: bool = True
+    ) -> None:
+        pending = b""
+        with suppress(ConnectionError):
+            while data := await reader.read(2**16):
+                if counts:
+                    pending = self._count(pending + data)
+                if writer in self._silent:
+                    await asyncio.get_running_loop().create_future()
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+    def _count(self, data: bytes) -> bytes:
+        """Count the messages that end an answer; return what is not a whole message yet."""
+        while len(data) >= 5:
+            length = 1 + int.from_bytes(data[1:5], "big")
+            if len(data) < length:
+                break
+            self.answers += data[0] == READY
+            data = data[length:]
+        return data
+
+
+@contextmanager
+def wire(target: Path) -> Iterator[tuple[Wire, str]]:
+    """Yield a wire to the server whose socket is in a folder, and the folder of the wire's own socket."""
+    with tempfile.TemporaryDirectory(prefix="wire") as folder, start_blocking_portal("asyncio") as portal:
+        made = Wire(target / SOCKET)
+        made.portal = portal
+
+        async def listen() -> asyncio.AbstractServer:
+            return await asyncio.start_unix_server(made.serve, str(Path(folder) / SOCKET))
+
+        listener = portal.call(listen)
+        try:
+            yield made, folder
+        finally:
+            made.sever()
+            portal.call(listener.close)
+            portal.call(_settle)
+
+
+async def _settle() -> None:
+    tasks = [
+        task for task in asyncio.all_tasks() if task is not asyncio.current_task() and "serve" in repr(task.get_coro())
+    ]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,322 @@
+"""Commits to PostgreSQL: one round trip each, never half done, fenced between processes, cancelled without a trace."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.lowlevel
+import asyncpg
+import pytest
+
+from persistence.contracts.backend import DeleteThread
+from persistence.errors import BackendError, CheckpointConflictError, CorruptDataError, PersistenceClosedError
+from persistence.postgres import PostgresSaver
+from persistence.writer.bridge import BRIDGE
+from persistence.writer.limits import Limits
+from tests.persistence.writer.samples import config, put, unit
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.persistence.postgres.proxy import Wire
+    from tests.persistence.postgres.server import Server
+
+pytestmark = pytest.mark.anyio
+TABLES = ("checkpoints", "checkpoint_writes", "checkpoint_blobs")
+
+
+@pytest.fixture
+async def saver(postgres_url: str) -> AsyncIterator[PostgresSaver]:
+    async with PostgresSaver(postgres_url, limits=Limits(attempts=3, first_delay=0.001)) as opened:
+        yield opened
+
+
+def counts(postgres: Server, url: str) -> list[int]:
+    return [postgres.rows(f"SELECT count(*) FROM {table}", url=url)[0][0] for table in TABLES]
+
+
+async def test_a_batch_is_one_round_trip_and_so_is_a_read(wired: tuple[Wire, str]) -> None:
+    wire, url = wired
+    async with PostgresSaver(url) as saver:
+        await put(saver, "0", {"a": [0], "b": 1})
+        await saver.aget_tuple(config())
+        connections = wire.accepted
+        for number in range(1, 6):
+            before = wire.answers
+            one = replace(unit("t", f"{number}", parent=f"{number - 1}", value=[number]), expected_head=f"{number - 1}")
+            one.writes += unit(writes_to=f"{number - 1}", value=[number]).writes
+            await saver.send_nowait(saver.encode(one)).wait()
+            assert wire.answers == before + 1
+        before = wire.answers
+        receipts = [saver.send_nowait(saver.encode(unit(f"t{number}", "1", value=[1]))) for number in range(100)]
+        for receipt in receipts:
+            await receipt.wait()
+        assert wire.answers == before + saver.statistics().batches - 6
+        assert wire.answers <= before + 2
+        before = wire.answers
+        stored = await saver.aget_tuple(config())
+        assert stored is not None
+        assert stored.checkpoint["id"] == "5"
+        assert wire.answers == before + 1
+        assert wire.accepted == connections
+
+
+async def test_of_many_savers_that_follow_one_head_exactly_one_goes_on(postgres_url: str) -> None:
+    outcomes: list[str] = []
+
+    async def follow(saver: PostgresSaver, name: str, head: str) -> None:
+        one = replace(unit("t", f"{head}{name}", parent=head or None, value=[name]), expected_head=head)
+        try:
+            receipt = await saver.send(saver.encode(one))
+            await receipt.wait()
+            outcomes.append(name)
+        except CheckpointConflictError:
+            outcomes.append("refused")
+
+    async with (
+        PostgresSaver(postgres_url) as first,
+        PostgresSaver(postgres_url) as second,
+        PostgresSaver(postgres_url) as third,
+    ):
+        head = ""
+        for _ in range(20):
+            outcomes.clear()
+            async with anyio.create_task_group() as nursery:
+                for name, saver in (("a", first), ("b", second), ("c", third)):
+                    nursery.start_soon(follow, saver, name, head)
+            (winner,) = [name for name in outcomes if name != "refused"]
+            assert sorted(outcomes) == sorted([winner, "refused", "refused"])
+            head += winner
+        stored = [one async for one in first.alist(config())]
+    assert [one.checkpoint["id"] for one in stored] == [head[: 20 - number] for number in range(20)]
+
+
+async def test_a_fenced_unit_may_be_sent_again(saver: PostgresSaver) -> None:
+    """Its answer may have been lost; by then it is the head itself."""
+    await put(saver, "1", {"a": 1})
+    one = saver.encode(replace(unit("t", "2", parent="1"), expected_head="1"))
+    await saver._backend.commit([one])
+    await saver._backend.commit([one])
+    await saver._backend.commit([one, saver.encode(replace(unit("t", "3", parent="2"), expected_head="2"))])
+    with pytest.raises(CheckpointConflictError, match=r"'t'.*stored checkpoint 3 where none was expected.*9 was not"):
+        await saver._backend.commit([saver.encode(replace(unit("t", "9"), expected_head=""))])
+    assert [stored.checkpoint["id"] async for stored in saver.alist(None)] == ["3", "2", "1"]
+
+
+async def test_heads_cannot_be_compared_where_they_would_be_stale(postgres_url: str, postgres: Server) -> None:
+    """A pool of one's own may start its sessions in another isolation level."""
+    settings = {"default_transaction_isolation": "repeatable read"}
+    async with PostgresSaver(postgres_url, connect_arguments={"server_settings": settings}) as saver:
+        await put(saver, "1", {"a": 1})
+        with pytest.raises(BackendError, match="heads cannot be compared in REPEATABLE READ: use READ COMMITTED"):
+            await saver._backend.commit([saver.encode(replace(unit("t", "2"), expected_head="1"))])
+
+
+async def test_a_unit_is_stored_whole_or_not_at_all(saver: PostgresSaver, postgres: Server, postgres_url: str) -> None:
+    """The last row of the transaction is the one that fails."""
+    refuse = "ALTER TABLE checkpoint_writes ADD CONSTRAINT not_this_one CHECK (channel <> 'refused')"
+    postgres.rows(refuse, url=postgres_url)
+    good = saver.send_nowait(saver.encode(unit("a", "1", writes_to="0", value=["x"])))
+    bad_unit = unit("b", "1", writes_to="0", value=["x"])
+    bad_unit.writes[0].writes[:] = [("refused", 1)]
+    bad = saver.send_nowait(saver.encode(bad_unit))
+    other = saver.send_nowait(saver.encode(unit("c", "1", writes_to="0", value=["x"])))
+    await good.wait()
+    await other.wait()
+    with pytest.raises(BackendError, match=r"nothing was saved.*not_this_one"):
+        await bad.wait()
+    assert counts(postgres, postgres_url) == [2, 2, 2]
+
+
+async def test_rows_of_one_key_in_one_batch(saver: PostgresSaver) -> None:
+    """The last checkpoint and special row win, of ordinary ones the first."""
+    batch = []
+    for number in range(3):
+        one = unit("t", "1", writes_to="1", value=[number])
+        one.writes[0].writes[:] = [("a", number), ("__resume__", [number])]
+        one.metadata = {"step": number}
+        batch.append(saver.encode(one))
+    await saver._backend.commit(batch)
+    stored = await saver.aget_tuple(config())
+    assert stored is not None
+    assert stored.metadata == {"step": 2}
+    assert stored.checkpoint["channel_values"] == {"a": [0]}
+    assert stored.pending_writes == [("task", "__resume__", [2]), ("task", "a", 0)]
+
+
+async def test_cancelled_puts_and_reads_leave_no_session_behind(postgres: Server, postgres_url: str) -> None:
+    async with PostgresSaver(postgres_url, pool_size=3) as saver:
+        for number in range(60):
+            with anyio.CancelScope() as scope:
+                async with anyio.create_task_group() as nursery:
+                    nursery.start_soon(_put_many, saver, number)
+                    nursery.start_soon(saver.aget_tuple, config())
+                    for _ in range(number % 12):
+                        await anyio.lowlevel.checkpoint()
+                    scope.cancel()
+        async with anyio.create_task_group() as nursery:
+            for _ in range(3):
+                nursery.start_soon(saver.aget_tuple, config())
+        stored = [one async for one in saver.alist(config())]
+        assert all(one.checkpoint["channel_values"]["a"] == [one.checkpoint["id"]] * 50 for one in stored)
+        assert counts(postgres, postgres_url)[0] == len(stored)
+        assert saver._backend._database._lender.idle <= 3  # type: ignore[attr-defined]
+        left = "SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'"
+        assert postgres.rows(left) == [(0,)]
+    assert BRIDGE.users == 0
+
+
+async def _put_many(saver: PostgresSaver, number: int) -> None:
+    for part in range(3):
+        checkpoint_id = f"{number:03}-{part}"
+        await put(saver, checkpoint_id, {"a": [checkpoint_id] * 50})
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_asyncio_tasks_cancelled_at_any_tick(postgres_url: str, postgres: Server) -> None:
+    async with PostgresSaver(postgres_url, pool_size=2) as saver:
+        for number in range(60):
+            task = asyncio.get_running_loop().create_task(put(saver, f"{number:03}", {"a": [number]}))
+            for _ in range(number % 12):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+        stored = [one async for one in saver.alist(config())]
+        assert counts(postgres, postgres_url)[0] == len(stored)
+
+
+async def test_deleting_leaves_no_row_behind(saver: PostgresSaver, postgres: Server, postgres_url: str) -> None:
+    for ns in ("", "child:1", "child:1|grandchild:2"):
+        where = await put(saver, "1", {"a": [1]}, ns=ns)
+        await saver.aput_writes(where, [("a", [1])], "task")
+        await saver.aput_writes(config("t", "not yet stored", ns), [("a", [1])], "task")
+    await saver.adelete_thread("t")
+    assert counts(postgres, postgres_url) == [0, 0, 0]
+
+
+async def test_pruning_leaves_only_rows_that_are_needed(
+    saver: PostgresSaver, postgres: Server, postgres_url: str
+) -> None:
+    for number in range(10):
+        where = await put(saver, f"{number}", {"a": [number], "b": [number]}, run_id=f"{number % 2}")
+        await saver.aput_writes(where, [("a", [1])], "task")
+    await saver.adelete_for_runs(["0"])
+    assert counts(postgres, postgres_url) == [5, 5, 10]
+    await saver.aprune(["t"])
+    assert counts(postgres, postgres_url) == [1, 1, 2]
+    await saver.adelete_for_runs(["none"])
+    assert counts(postgres, postgres_url) == [1, 1, 2]
+    await saver.aprune(["t"], strategy="delete")
+    assert counts(postgres, postgres_url) == [0, 0, 0]
+
+
+async def test_deletions_keep_their_place_between_units(saver: PostgresSaver) -> None:
+    units = [saver.encode(unit("t", f"{number}", value=[number])) for number in range(4)]
+    for receipt in [saver.send_nowait(one) for one in (*units[:2], DeleteThread("t"), *units[2:])]:
+        await receipt.wait()
+    assert saver.statistics().batches == 1
+    assert [one.checkpoint["id"] async for one in saver.alist(config())] == ["3", "2"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        ('UPDATE checkpoints SET checkpoint = checkpoint || \'{"ts": "1999"}\'', "checksum"),
+        ("UPDATE checkpoints SET checkpoint = '[]'", "checksum"),
+        ('UPDATE checkpoints SET checkpoint = checkpoint || \'{"rows": 1, "lineage": 2}\'', "checksum"),
+        ("UPDATE checkpoints SET type = NULL", "checksum"),
+        ("UPDATE checkpoint_blobs SET blob = substr(blob, 1, length(blob) - 1)", "channel 'a' cannot be read"),
+        ("UPDATE checkpoint_blobs SET blob = ''", "channel 'a' cannot be read"),
+        ("DELETE FROM checkpoint_blobs", "channel 'a' has no stored value"),
+        ("UPDATE checkpoint_writes SET blob = '\\x00000000c0'", "write of task job to channel 'a' cannot be read"),
+    ],
+)
+async def test_damage_is_named_and_confined(
+    saver: PostgresSaver, postgres: Server, postgres_url: str, damage: str, words: str
+) -> None:
+    for number in range(1, 4):
+        where = await put(saver, f"{number}", {"a": [number]})
+        await saver.aput_writes(where, [("a", [number])], "job")
+    key = "version LIKE '2.%'" if "blobs" in damage else "checkpoint_id = '2'"
+    postgres.rows(f"{damage} WHERE {key}", url=postgres_url)
+    with pytest.raises(CorruptDataError, match=f"Checkpoint 2 of thread 't', namespace ''.*{words}"):
+        await saver.aget_tuple(config("t", "2"))
+    for good in ("1", "3"):
+        stored = await saver.aget_tuple(config("t", good))
+        assert stored is not None
+        assert stored.checkpoint["channel_values"] == {"a": [int(good)]}
+    reached: list[str] = []
+    with pytest.raises(CorruptDataError):
+        async for one in saver.alist(config(), filter={"source": "loop"}):
+            reached.append(one.checkpoint["id"])
+    assert reached == ["3"]
+
+
+async def test_tables_that_were_dropped_under_it_are_named_and_made_anew(
+    saver: PostgresSaver, postgres: Server, postgres_url: str
+) -> None:
+    for table in (*TABLES, "checkpoint_migrations"):
+        postgres.rows(f"DROP TABLE {table}", url=postgres_url)
+    with pytest.raises(BackendError, match=r'cannot be read: relation "checkpoints" does not exist.*asetup\(\)'):
+        await saver.aget_tuple(config())
+    with pytest.raises(BackendError, match=r"nothing was saved: .*does not exist.*asetup\(\)"):
+        await put(saver, "2", {"a": [1]})
+
+
+async def test_names_that_are_too_long_for_an_index_are_refused_alone(saver: PostgresSaver) -> None:
+    name = "".join(chr(0x4E00 + number * 7 % 20000) for number in range(3000))
+    with pytest.raises(BackendError, match=r"nothing was saved.*shorten it"):
+        await put(saver, "1", {"a": [1]}, thread_id=name)
+    await put(saver, "1", {"a": [1]})
+
+
+async def test_a_value_of_twenty_megabytes(saver: PostgresSaver) -> None:
+    value = [b"\0\xff" * 10_000_000, "x" * 1000]
+    where = await put(saver, "1", {"a": value})
+    await saver.aput_writes(where, [("a", value)], "task")
+    stored = await saver.aget_tuple(config())
+    assert stored is not None
+    assert stored.checkpoint["channel_values"]["a"] == value
+    assert stored.pending_writes == [("task", "a", value)]
+
+
+async def test_a_saver_that_was_closed_under_it_answers(saver: PostgresSaver) -> None:
+    await saver._backend.close()
+    await saver._backend.close()
+    with pytest.raises(PersistenceClosedError):
+        await saver.aget_tuple(config())
+    with pytest.raises(PersistenceClosedError):
+        await put(saver, "1", {})
+
+
+async def test_the_tables_can_be_asked_as_they_are_documented(saver: PostgresSaver, postgres_url: str) -> None:
+    """The queries that explain LangGraph's tables answer here too."""
+    where = await put(saver, "1", {"messages": ["hello"], "n": 1})
+    await put(saver, "2", {"messages": ["hello"], "n": 2}, parent="1", step=1)
+    await saver.aput_writes(where, [("messages", ["hello"])], "task")
+
+    async def ask(sql: str) -> list[tuple[Any, ...]]:
+        connection = await asyncpg.connect(postgres_url)
+        try:
+            return [tuple(row) for row in await connection.fetch(sql)]
+        finally:
+            await connection.close()
+
+    backend: Any = saver._backend
+    call = backend._database._crossing.call
+    counted = "SELECT thread_id, count(*) FROM checkpoints WHERE thread_id = 't' GROUP BY thread_id"
+    assert await call(ask, counted) == [("t", 2)]
+    listed = """SELECT checkpoint_id, parent_checkpoint_id, checkpoint_ns, metadata ->> 'step' FROM checkpoints
+        WHERE thread_id = 't' ORDER BY metadata"""
+    assert await call(ask, listed) == [("1", None, "", "0"), ("2", "1", "", "1")]
+    joined = """SELECT c.checkpoint_id, c.checkpoint_ns, cw.channel, cw.task_id, cw.type
+        FROM checkpoints c JOIN checkpoint_writes cw ON c.thread_id = cw.thread_id
+        AND c.checkpoint_ns = cw.checkpoint_ns AND c.checkpoint_id = cw.checkpoint_id
+        WHERE c.thread_id = 't' AND cw.channel = 'messages' ORDER BY cw.idx"""
+    assert [row[:4] for row in await call(ask, joined)] == [("1", "", "messages", "task")]
+    newest = """SELECT checkpoint_id, checkpoint -> 'channel_values' ->> 'n' FROM checkpoints
+        WHERE thread_id = 't' ORDER BY metadata DESC LIMIT 1"""
+    assert await call(ask, newest) == [("2", "2")]
