@@ -24,6 +24,7 @@ class Wire:
         self._target = target
         self._writers: set[asyncio.StreamWriter] = set()
         self._silent: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._refuses = False
         self.answers = 0
         """How often the server said that it was ready for the next question: round trips."""
@@ -49,7 +50,18 @@ class Wire:
     async def _silence(self) -> None:
         self._silent |= self._writers
 
+    async def settle(self) -> None:
+        """End what still forwards."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Forward one connection."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         self.accepted += 1
         if self._refuses:
             writer.transport.abort()
@@ -108,13 +120,4 @@ def wire(target: Path) -> Iterator[tuple[Wire, str]]:
         finally:
             made.sever()
             portal.call(listener.close)
-            portal.call(_settle)
-
-
-async def _settle() -> None:
-    tasks = [
-        task for task in asyncio.all_tasks() if task is not asyncio.current_task() and "serve" in repr(task.get_coro())
-    ]
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+            portal.call(made.settle)

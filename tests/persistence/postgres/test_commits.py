@@ -11,7 +11,7 @@ import anyio.lowlevel
 import asyncpg
 import pytest
 
-from persistence.contracts.backend import DeleteThread
+from persistence.contracts.backend import DeleteThread, Request
 from persistence.errors import BackendError, CheckpointConflictError, CorruptDataError, PersistenceClosedError
 from persistence.postgres import PostgresSaver
 from persistence.writer.bridge import BRIDGE
@@ -215,7 +215,8 @@ async def test_pruning_leaves_only_rows_that_are_needed(
 
 async def test_deletions_keep_their_place_between_units(saver: PostgresSaver) -> None:
     units = [saver.encode(unit("t", f"{number}", value=[number])) for number in range(4)]
-    for receipt in [saver.send_nowait(one) for one in (*units[:2], DeleteThread("t"), *units[2:])]:
+    requests: list[Request] = [*units[:2], DeleteThread("t"), *units[2:]]
+    for receipt in [saver.send_nowait(one) for one in requests]:
         await receipt.wait()
     assert saver.statistics().batches == 1
     assert [one.checkpoint["id"] async for one in saver.alist(config())] == ["3", "2"]
@@ -273,6 +274,7 @@ async def test_names_that_are_too_long_for_an_index_are_refused_alone(saver: Pos
     await put(saver, "1", {"a": [1]})
 
 
+@pytest.mark.slow
 async def test_a_value_of_twenty_megabytes(saver: PostgresSaver) -> None:
     value = [b"\0\xff" * 10_000_000, "x" * 1000]
     where = await put(saver, "1", {"a": value})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,7 +63,7 @@ def _checkpoint() -> dict[str, Any]:
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_many_set_up_an_empty_schema_at_once(postgres: Server, postgres_url: str) -> None:
     command = [sys.executable, "-c", SETUP, postgres_url]
-    processes = [subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE) for _ in range(2)]
+    processes = [await anyio.open_process(command, cwd=ROOT, stderr=None) for _ in range(2)]
 
     async def one() -> None:
         async with PostgresSaver(postgres_url):
@@ -74,8 +73,7 @@ async def test_many_set_up_an_empty_schema_at_once(postgres: Server, postgres_ur
         for _ in range(8):
             nursery.start_soon(one)
     for process in processes:
-        _, said = await anyio.to_thread.run_sync(process.communicate)
-        assert process.returncode == 0, said.decode()
+        assert await process.wait() == 0
     assert postgres.rows("SELECT v FROM checkpoint_migrations", url=postgres_url) == [(1,)]
 
 
