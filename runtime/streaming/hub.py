@@ -199,8 +199,8 @@ class Hub:
             return
         if not self.progress.follows:
             msg = (
-                "Nothing of this run comes to disk by itself, so there is nothing to wait for: compile the graph with a "
-                "checkpointer, or wait on the stream of the graph that this one is nested in."
+                "Nothing of this run comes to disk by itself, so there is nothing to wait for: compile the graph with "
+                "a checkpointer, or wait on the stream of the graph that this one is nested in."
             )
             raise ConfigError(msg)
         scope = anyio.CancelScope()
