@@ -11,6 +11,8 @@ from contextlib import suppress
 from contextvars import ContextVar, Token
 from typing import Any, Protocol
 
+from runtime.errors import GraphBubbleUp
+
 _WRITER: ContextVar[Callable[[Any], None] | None] = ContextVar("actorgraph_tool_writer", default=None)
 
 
@@ -51,8 +53,10 @@ class ToolCall:
         self._say("tool-finished", output=output)
 
     def failed(self, error: BaseException) -> None:
-        """Tell that it raised."""
+        """Tell that it raised; a pause is no failure."""
         self._leave()
+        if isinstance(error, GraphBubbleUp):
+            return
         self._say("tool-error", message=str(error))
 
     def _delta(self, delta: Any) -> None:
