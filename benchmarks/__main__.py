@@ -21,7 +21,19 @@ from benchmarks.harness import QUESTIONS, Question, Session
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ORDER = ("chain", "sqlite-one", "sqlite-many", "memory-saver", "raw", "storage", "waiting", "growth", "fanout")
+ORDER = (
+    "chain",
+    "sqlite-one",
+    "sqlite-many",
+    "memory-saver",
+    "raw",
+    "storage",
+    "waiting",
+    "growth",
+    "fanout",
+    "shapes",
+    "first-event",
+)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -39,6 +39,7 @@ class Side:
     send: Any
     memory: Callable[[], Any]
     sqlite: Callable[[str], AbstractAsyncContextManager[Any]]
+    add_messages: Any
     settings: tuple[str, ...]
     delta: Any = None
     """Marks a list as append-only where that must be said; None where a plain ``operator.add`` is enough."""
@@ -70,6 +71,7 @@ def langgraph() -> Side | None:
         send=importlib.import_module("langgraph.types").Send,
         memory=importlib.import_module("langgraph.checkpoint.memory").InMemorySaver,
         sqlite=saver.from_conn_string,
+        add_messages=importlib.import_module("langgraph.graph.message").add_messages,
         delta=importlib.import_module("langgraph.channels").DeltaChannel,
         settings=(
             f"{versions}, asyncio",
@@ -93,6 +95,7 @@ def actorgraph(backend: str = "asyncio") -> Side:
         send=importlib.import_module("runtime.types").Send,
         memory=importlib.import_module("persistence.memory").InMemorySaver,
         sqlite=saver.from_conn_string,
+        add_messages=importlib.import_module("runtime.graph.message").add_messages,
         settings=(
             f"this tree, {backend}",
             "async API throughout (ainvoke), nobody streaming",
