@@ -19,32 +19,32 @@ def heard(callbacks: Any, more: Sequence[Any], config: Mapping[str, Any], *, is_
     A manager, because what a model is called with replaces the tags and metadata of its surroundings, but not those of
     a manager. Without LangChain there is none, and a list will do.
     """
-    given = _handlers(callbacks)
+    handlers = [*_handlers(callbacks), *more]
     try:
         from langchain_core.callbacks import AsyncCallbackManager, CallbackManager  # noqa: PLC0415 - optional, and slow
     except ImportError:
-        return [*given, *more]
-    tags, metadata = config.get("tags") or [], _metadata(config)
-    inherited = [*getattr(callbacks, "inheritable_handlers", given), *more]
+        return handlers
+    tags = list(dict.fromkeys([*getattr(callbacks, "inheritable_tags", ()), *(config.get("tags") or ())]))
+    metadata = {**getattr(callbacks, "inheritable_metadata", {}), **_metadata(config)}
     made = AsyncCallbackManager if is_async else CallbackManager
     return made(
-        handlers=[*given, *more],
-        inheritable_handlers=inherited,
+        handlers=handlers,
+        inheritable_handlers=list(handlers),
         parent_run_id=getattr(callbacks, "parent_run_id", None),
-        tags=[*getattr(callbacks, "tags", ()), *tags],
-        inheritable_tags=[*getattr(callbacks, "inheritable_tags", ()), *tags],
-        metadata={**getattr(callbacks, "metadata", {}), **metadata},
-        inheritable_metadata={**getattr(callbacks, "inheritable_metadata", {}), **metadata},
+        tags=tags,
+        inheritable_tags=list(tags),
+        metadata=metadata,
+        inheritable_metadata=dict(metadata),
     )
 
 
 def _handlers(callbacks: Any) -> list[Any]:
-    """Return the handlers of callbacks: of a manager, a list, or one by itself."""
+    """Return the handlers of callbacks that hear what nodes call: of a manager, a list, or one by itself."""
     if callbacks is None:
         return []
     if isinstance(callbacks, (list, tuple)):
         return list(callbacks)
-    return list(callbacks.handlers) if hasattr(callbacks, "inheritable_handlers") else [callbacks]
+    return list(getattr(callbacks, "inheritable_handlers", [callbacks]))
 
 
 def seat(config: Mapping[str, Any], *, wanted: bool) -> None:
