@@ -74,6 +74,9 @@ TABLES: Final = {
 }
 """Columns of each table, with their place in the primary key."""
 
+_NO_ROOM = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
+"""How a full disk, or a limit on file sizes, shows."""
+
 
 def require_sqlite() -> None:
     """Raise BackendOpenError if this Python's SQLite is too old."""
@@ -113,6 +116,8 @@ def _grow_log(connection: sqlite3.Connection) -> None:
     A commit that makes the log file longer has the file system write its own journal too, which nearly doubles its
     time (measured on ext4: 540 against 315 us). Pages that a transaction spills into the log and then takes back leave
     the file long and the database as it was. The log keeps that length until the last connection closes.
+
+    A disk without room for that is no reason not to open: reading and deleting may be all that is wanted.
     """
     connection.execute(f"PRAGMA cache_size = {_SPILLING}")
     connection.execute("BEGIN IMMEDIATE")
@@ -120,8 +125,12 @@ def _grow_log(connection: sqlite3.Connection) -> None:
         connection.execute(QUERIES["grow_log_table"])
         for _ in range(GROWN_LOG // _SPILLED_BLOB):
             connection.execute(QUERIES["grow_log"], (_SPILLED_BLOB,))
+    except sqlite3.OperationalError as error:
+        if primary_code(error) not in _NO_ROOM:
+            raise
     finally:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:  # a full disk has taken it back already
+            connection.execute("ROLLBACK")
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
 
 

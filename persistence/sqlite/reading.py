@@ -75,7 +75,8 @@ def _snapshot(connection: sqlite3.Connection, find: Callable[[], list[Checkpoint
         rows = find()
         return _with_rows(connection, rows) if rows else Page((), {}, {})
     finally:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:  # some faults have ended it already, and are the ones to tell of
+            connection.execute("ROLLBACK")
 
 
 def _with_rows(connection: sqlite3.Connection, rows: Sequence[CheckpointRow]) -> Page:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import resource
 import sqlite3
 import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from persistence.errors import BackendOpenError, PersistenceError, SchemaVersionError
+from persistence.errors import BackendError, BackendOpenError, PersistenceError, SchemaVersionError
 from persistence.sqlite import AsyncSqliteSaver, SqliteSaver, opening
 from persistence.sqlite.statements import MIGRATIONS
 from tests.persistence.writer.samples import config, put
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 pytestmark = pytest.mark.anyio
@@ -64,6 +65,28 @@ async def test_connection_strings_and_names_of_other_runtimes(path: Path) -> Non
     async with SqliteSaver.from_conn_string(f"file:{path}") as saver:
         assert await saver.aget_tuple(config()) is not None
     assert str(path) in repr(saver)
+
+
+@pytest.fixture
+def no_room() -> Iterator[Callable[[], None]]:
+    """Let no file of this process grow beyond a few pages; call what is given to end that."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (256 * 1024, hard))
+    yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+async def test_a_disk_without_room_is_opened_and_says_so_when_something_is_saved(
+    path: Path, no_room: Callable[[], None]
+) -> None:
+    async with SqliteSaver(path) as saver:
+        await put(saver, "1", {"a": 1})
+        with pytest.raises(BackendError, match="nothing was saved"):
+            await put(saver, "2", {"a": "x" * 1_000_000})
+        assert [one.checkpoint["id"] async for one in saver.alist(None)] == ["1"]
+        no_room()
+        await put(saver, "3", {"a": "x" * 1_000_000})
+        assert len([one async for one in saver.alist(None)]) == 2
 
 
 async def test_what_was_stored_is_there_after_reopening(path: Path) -> None:
