@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import msgspec
+
 from persistence.contracts.backend import CopyThread, DeleteRuns, DeleteThread, Prune
 from persistence.errors import CheckpointConflictError
 from persistence.postgres import jsonb
@@ -17,10 +19,7 @@ if TYPE_CHECKING:
     from persistence.contracts.backend import BlobRow, CheckpointRow, WriteRow
     from persistence.postgres.sessions import Session
 
-CHECKPOINT_COLUMNS: Final = 7
-BLOB_COLUMNS: Final = 6
-WRITE_COLUMNS: Final = 9
-FENCE_COLUMNS: Final = 5
+_json: Final = msgspec.json.Encoder().encode
 
 Columns: TypeAlias = "tuple[Sequence[Any], ...]"
 Fence: TypeAlias = tuple[str, str, str, str, str]
@@ -54,17 +53,24 @@ async def _carry_out(session: Session, segment: Segment) -> None:
 
 
 async def _store(session: Session, rows: Merged) -> None:
-    fences = _fences(rows.fenced) if rows.fenced else []
+    fences = _fences(rows.fenced)
     # One statement cannot change a row twice, so of several rows with one key only the last is sent.
-    checkpoints = [_checkpoint(row) for row in {row[:3]: row for row in rows.checkpoints}.values()]
-    upserts = list({row[:5]: row for row in rows.upserts}.values())
+    checkpoints = {row[:3]: row for row in rows.checkpoints}.values()
+    upserts = {row[:5]: row for row in rows.upserts}.values()
+    parts = {
+        "fences": fences,
+        "checkpoints": [_checkpoint(row) for row in checkpoints],
+        "blobs": [row[:5] for row in rows.blobs],
+        "writes": [(*row[:7], row[8]) for row in rows.writes],
+        "upserts": [(*row[:7], row[8]) for row in upserts],
+    }
+    batch = _json({name: part for name, part in parts.items() if part}).decode()
     refused = await session.rows(
         QUERIES["commit"],
-        *_columns(checkpoints, CHECKPOINT_COLUMNS),
-        *_columns(rows.blobs, BLOB_COLUMNS),
-        *_columns(rows.writes, WRITE_COLUMNS),
-        *_columns(upserts, WRITE_COLUMNS),
-        *_columns(fences, FENCE_COLUMNS),
+        batch,
+        [row[5] for row in rows.blobs],
+        [row[7] for row in rows.writes],
+        [row[7] for row in upserts],
     )
     for position, head in refused:
         raise _conflict(fences[position - 1], head)
@@ -74,9 +80,9 @@ def _columns(rows: Sequence[tuple[Any, ...]], count: int) -> Columns:
     return tuple(zip(*rows, strict=True)) if rows else ((),) * count
 
 
-def _checkpoint(row: CheckpointRow) -> CheckpointRow:
+def _checkpoint(row: CheckpointRow) -> tuple[Any, ...]:
     body, kind = jsonb.sealed(row[5])
-    return (*row[:4], kind, body, jsonb.stored(row[6]))
+    return (*row[:4], kind, msgspec.Raw(body.encode()), msgspec.Raw(jsonb.stored(row[6]).encode()))
 
 
 def _fences(moves: Iterable[tuple[CheckpointRow, str | None]]) -> list[Fence]:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from typing_extensions import override
+
+if TYPE_CHECKING:
+    from _collections_abc import dict_items, dict_keys, dict_values
 
 LIBRARY: Final = "langchain_core.runnables.config"
 """The module in which LangChain looks for the config of what calls it."""
@@ -19,48 +24,101 @@ def heard(callbacks: Any, more: Sequence[Any], config: Mapping[str, Any], *, is_
     A manager, because what a model is called with replaces the tags and metadata of its surroundings, but not those of
     a manager. Without LangChain there is none, and a list will do.
     """
-    given = _handlers(callbacks)
+    handlers = [*_handlers(callbacks), *more]
     try:
         from langchain_core.callbacks import AsyncCallbackManager, CallbackManager  # noqa: PLC0415 - optional, and slow
     except ImportError:
-        return [*given, *more]
-    tags, metadata = config.get("tags") or [], _metadata(config)
-    inherited = [*getattr(callbacks, "inheritable_handlers", given), *more]
+        return handlers
+    tags = list(dict.fromkeys([*getattr(callbacks, "inheritable_tags", ()), *(config.get("tags") or ())]))
+    metadata = {**getattr(callbacks, "inheritable_metadata", {}), **_metadata(config)}
     made = AsyncCallbackManager if is_async else CallbackManager
     return made(
-        handlers=[*given, *more],
-        inheritable_handlers=inherited,
+        handlers=handlers,
+        inheritable_handlers=list(handlers),
         parent_run_id=getattr(callbacks, "parent_run_id", None),
-        tags=[*getattr(callbacks, "tags", ()), *tags],
-        inheritable_tags=[*getattr(callbacks, "inheritable_tags", ()), *tags],
-        metadata={**getattr(callbacks, "metadata", {}), **metadata},
-        inheritable_metadata={**getattr(callbacks, "inheritable_metadata", {}), **metadata},
+        tags=tags,
+        inheritable_tags=list(tags),
+        metadata=metadata,
+        inheritable_metadata=dict(metadata),
     )
 
 
 def _handlers(callbacks: Any) -> list[Any]:
-    """Return the handlers of callbacks: of a manager, a list, or one by itself."""
+    """Return the handlers of callbacks that hear what nodes call: of a manager, a list, or one by itself."""
     if callbacks is None:
         return []
     if isinstance(callbacks, (list, tuple)):
         return list(callbacks)
-    return list(callbacks.handlers) if hasattr(callbacks, "inheritable_handlers") else [callbacks]
+    return list(getattr(callbacks, "inheritable_handlers", [callbacks]))
 
 
-def seat(config: Mapping[str, Any], *, wanted: bool) -> None:
+def seat(make: Callable[[], Mapping[str, Any]], *, wanted: bool) -> None:
     """Let LangChain find a node's config in the current context, as it finds that of its own runnables.
 
-    Unless ``wanted`` this is done only if LangChain is loaded. The node's place in the run stays out of it: a graph of
-    another library that the node calls would take it for a place of its own.
+    Unless ``wanted`` this is done only if LangChain is loaded.
     """
     library: Any = sys.modules.get(LIBRARY)
     if library is None and wanted:
         with suppress(ImportError):
             from langchain_core.runnables import config as library  # noqa: PLC0415 - optional, and slow to import
-    if library is None:
-        return
-    configurable = {key: value for key, value in config["configurable"].items() if key not in _PLACE}
-    library.var_child_runnable_config.set({**config, "configurable": configurable, "metadata": _metadata(config)})
+    if library is not None:
+        library.var_child_runnable_config.set(_Seated(make))
+
+
+class _Seated(dict[str, Any]):
+    """A node's config, made when it is first looked at: most nodes call nothing that looks.
+
+    The node's place in the run stays out of it: a graph of another library that the node calls would take that for a
+    place of its own.
+    """
+
+    __slots__ = ("_make",)
+
+    def __init__(self, make: Callable[[], Mapping[str, Any]]) -> None:
+        super().__init__()
+        self._make: Callable[[], Mapping[str, Any]] | None = make
+
+    def _made(self) -> Self:
+        if self._make is not None:
+            config, self._make = self._make(), None
+            configurable = {key: value for key, value in config["configurable"].items() if key not in _PLACE}
+            self.update(config, configurable=configurable, metadata=_metadata(config))
+        return self
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __len__(self) -> int:
+        return dict.__len__(self._made())
+
+    def __iter__(self) -> Iterator[str]:
+        return dict.__iter__(self._made())
+
+    def __contains__(self, key: object) -> bool:
+        return dict.__contains__(self._made(), key)
+
+    def __getitem__(self, key: str) -> Any:
+        return dict.__getitem__(self._made(), key)
+
+    @override
+    def get(self, key: str, default: Any = None) -> Any:
+        return dict.get(self._made(), key, default)
+
+    @override
+    def keys(self) -> dict_keys[str, Any]:
+        return dict.keys(self._made())
+
+    @override
+    def values(self) -> dict_values[str, Any]:
+        return dict.values(self._made())
+
+    @override
+    def items(self) -> dict_items[str, Any]:
+        return dict.items(self._made())
+
+    @override
+    def copy(self) -> dict[str, Any]:
+        return dict(self.items())
 
 
 def _metadata(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -137,7 +137,7 @@ class Scope:
         run = self.run
         wanted = "callbacks" in run.config.raw or (run.hub is not None and run.hub.hears)
         if wanted or LIBRARY in sys.modules:
-            seat(self.config, wanted=wanted)
+            seat(self.looked_at, wanted=wanted)
 
     def waits(self) -> None:
         """Say that the node waits for something."""
@@ -228,6 +228,10 @@ class Scope:
                     call.raw.get("callbacks"), listening, self._config, is_async=node is None or node.is_async
                 )
         return self._config
+
+    def looked_at(self) -> RunnableConfig:
+        """Return the config to who looks at it later."""
+        return self.config
 
     @property
     def error(self) -> NodeError | None:

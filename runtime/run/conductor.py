@@ -41,6 +41,7 @@ from runtime.run.views import (
     run_statistics,
     tell_of_waiting_joins,
 )
+from runtime.streaming.lifecycle import watchers_in
 from runtime.streaming.tee import joined
 from runtime.types.constants import ERROR, ERROR_SOURCE_NODE, INTERRUPT, PREVIOUS, RESUME, START
 from runtime.types.ids import CheckpointIds
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from runtime.run.futures import TaskFuture
     from runtime.run.program import Call, Program
     from runtime.streaming.hub import Hub
+    from runtime.streaming.lifecycle import GraphLifecycleStatus
     from runtime.streaming.tee import Tee
 
 BREATH: Final = 8
@@ -91,6 +93,8 @@ class Conductor:
         self.control = call.control
         self.hub: Hub | Tee | None = call.hub
         """Where the run reports to; a subgraph also to those who follow the runs around it."""
+        self.watchers = watchers_in(call.config)
+        """Who is told when the run pauses and goes on."""
         self.debug = program.debug
         self.depth = enclosing_depth() + 1
         self.home_token, self.home_thread = here()
@@ -138,6 +142,8 @@ class Conductor:
     interrupts: tuple[Any, ...] = ()
     _pause: tuple[Any, ...] | None = None
     """The questions, or () for a breakpoint, that the run stops at; told once they are durable."""
+    _status: GraphLifecycleStatus = "pending"
+    """How the run stands, as its watchers are told."""
     _command: tuple[Task, Any] | None = None
     _siblings: Siblings | None = None
     """Where a superstep has several tasks: whether what they wrote goes together."""
@@ -205,12 +211,12 @@ class Conductor:
 
     async def _tell_of_pauses(self) -> None:
         """Tell the consumer what waits, now that it is durable; a subgraph leaves it to the run that is streamed."""
-        if self.hub is None:
-            return
-        if self._paused_tasks or self._pause is not None:
+        if self.hub is not None and (self._paused_tasks or self._pause is not None):
             self.hub.paused(self, self._pause, self._paused_tasks)
         if self.call.hub is not None:
             await self.call.hub.release()
+        if self.watchers is not None and self._pause is not None and self.nested is None:
+            await self.watchers.paused(self._status, self.checkpoint_id, self.ns, self._pause)
 
     async def close(self, *, well: bool = False) -> None:
         """Make everything durable; a cancel during it is delivered afterwards."""
@@ -240,7 +246,7 @@ class Conductor:
                     )
                 )
             if self._breaks(self.call.interrupt_before, tasks):
-                self._pause = ()
+                self._pause, self._status = (), "interrupt_before"
                 return
             if self.control is not None and self.control.drain_requested and self.nested is None:
                 raise GraphDrained(self.control.drain_reason)
@@ -251,7 +257,7 @@ class Conductor:
             if self.hub is not None or self.step % BREATH == 0:
                 await anyio.lowlevel.checkpoint()
             if self._breaks(self.call.interrupt_after, tasks):
-                self._pause = ()
+                self._pause, self._status = (), "interrupt_after"
                 return
 
     def _plan_step(self) -> list[Task]:

@@ -18,7 +18,7 @@ from runtime.errors import ChildCommand, ConfigError, ErrorCode, InvalidUpdateEr
 from runtime.run.journal import CALL_MARK, CALLER, Journal
 from runtime.run.subruns import Subruns
 from runtime.run.travelling import names_of
-from runtime.types.config import merge_configs, parse_config
+from runtime.types.config import merge_configs, parse_config, passed_down
 from runtime.types.constants import NS_END, NS_SEP
 
 if TYPE_CHECKING:
@@ -175,8 +175,12 @@ def _config(program: Program, around: CallConfig, given: Mapping[str, Any] | Non
         inherited["configurable"].pop(key, None)
     inherited["configurable"]["checkpoint_ns"] = ns
     if "__pregel_task_id" in ((given or {}).get("configurable") or {}):
-        inherited.pop("tags", None)  # the node's own config, passed on, has them already
-    return parse_config(merge_configs(program.defaults, inherited, own))
+        for key in ("tags", "callbacks"):  # the node's own config, passed on, has them already
+            if key in (given or {}):
+                inherited.pop(key, None)
+    if "callbacks" in inherited:
+        inherited["callbacks"] = passed_down(inherited["callbacks"])
+    return parse_config(merge_configs(inherited, program.defaults, own))
 
 
 def journal_of(program: Program, call: Call) -> Journal | None:

@@ -234,6 +234,8 @@ class Opening:
             task.moment.stop = run.stop
         run.first_tasks = tasks
         run.breakpoint_count = run.cells.count
+        if run.watchers is not None:
+            await run.watchers.resumed(run.checkpoint_id, run.ns)
         if run.hub is not None:
             await run.hub.resumed(run)
 

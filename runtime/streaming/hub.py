@@ -171,7 +171,7 @@ class Hub:
     def finish(self, error: BaseException | None) -> None:
         """Say that nothing more comes, and how the run ended."""
         self.progress.end()
-        self._chunks.append((self.due, (END_OF_STREAM, error)))
+        self._chunks.append((None, (END_OF_STREAM, error)))
         self._readable.set()
 
     async def get(self) -> Any:
@@ -182,7 +182,9 @@ class Hub:
             if self._readable.is_set():
                 self._readable = anyio.Event()
             await self._readable.wait()
-        self.due, chunk = self._chunks.popleft()
+        due, chunk = self._chunks.popleft()
+        if due is not None:
+            self.due = due
         if len(self._chunks) < CAPACITY:
             self._writable.set()
         if self._parts and type(chunk) is dict:

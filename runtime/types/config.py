@@ -77,7 +77,7 @@ class CallConfig:
 
 
 def merge_configs(*configs: Mapping[str, Any] | None) -> RunnableConfig:
-    """Merge configs, later ones winning: tags are concatenated, metadata and configurable merged by key.
+    """Merge configs, later ones winning: tags and callbacks are joined, metadata and configurable merged by key.
 
     An unknown key is a setting of the program: it belongs to ``configurable``. Raises ConfigError for a wrong shape.
     """
@@ -98,11 +98,42 @@ def merge_configs(*configs: Mapping[str, Any] | None) -> RunnableConfig:
                 if isinstance(value, str):
                     raise _wrong("config['tags']", "a list of strings", value)
                 merged[key] = [*merged.get(key, ()), *value]
+            elif key == "callbacks" and merged.get(key) is not None:
+                merged[key] = _merged_callbacks(merged[key], value)
             elif key in _OPTIONS:
                 merged[key] = value
             else:
                 merged["configurable"] = {**merged.get("configurable", {}), key: value}
     return cast("RunnableConfig", merged)
+
+
+def passed_down(callbacks: Any) -> Any:
+    """Return those of a call's callbacks that also hear what it calls: of a manager, those that it passes on."""
+    if not hasattr(callbacks, "inheritable_handlers"):
+        return callbacks
+    manager = callbacks.copy()
+    manager.handlers = list(manager.inheritable_handlers)
+    return manager
+
+
+def _merged_callbacks(first: Any, second: Any) -> Any:
+    """Return the handlers of both: as a manager, if one of them is LangChain's, or else as a list."""
+    managers = [one for one in (first, second) if hasattr(one, "add_handler")]
+    if len(managers) > 1:
+        manager = first.merge(second)
+        for name in ("handlers", "inheritable_handlers"):  # the merge keeps no order
+            setattr(manager, name, list(dict.fromkeys([*getattr(first, name), *getattr(second, name)])))
+        return manager
+    others: list[Any] = []
+    for one in (first, second):
+        if one not in managers:
+            others += one if isinstance(one, (list, tuple)) else [one]
+    if not managers:
+        return others
+    manager = managers[0].copy()
+    for handler in others:
+        manager.add_handler(handler, inherit=True)
+    return manager
 
 
 def parse_config(*configs: Mapping[str, Any] | None) -> CallConfig:

@@ -1,12 +1,6 @@
 -- commit --
 -- Store a batch of units; see the function.
-SELECT refused, head FROM checkpoint_commit_1(
-    $1, $2, $3, $4, $5, $6, $7,
-    $8, $9, $10, $11, $12, $13,
-    $14, $15, $16, $17, $18, $19, $20, $21, $22,
-    $23, $24, $25, $26, $27, $28, $29, $30, $31,
-    $32, $33, $34, $35, $36
-);
+SELECT refused, head FROM checkpoint_commit_1($1::text::jsonb, $2, $3, $4);
 
 -- page --
 -- Checkpoints with all their writes and the blobs they rest on, from one state of the database and in one answer.
