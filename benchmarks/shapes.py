@@ -87,7 +87,7 @@ def fan_out_to_subgraph(side: Side, width: int, saver: object = None) -> Shape:
 def react_agent(side: Side, turns: int, saver: object = None) -> Shape:
     """Let a model that is a script call a tool ``turns`` times, in a conversation that keeps every message."""
     whole = 2 * turns + 2
-    schema = TypedDict("Conversation", {"messages": Annotated[list, side.add_messages]})  # type: ignore[misc]  # noqa: UP013 - read at once, not as text
+    schema: Any = _typed_dict("Conversation", {"messages": Annotated[list[Any], side.add_messages]})
 
     async def model(state: Any) -> dict[str, Any]:
         turn = len(state["messages"]) // 2
@@ -121,7 +121,7 @@ def react_agent(side: Side, turns: int, saver: object = None) -> Shape:
 def wide_state(side: Side, length: int, saver: object = None) -> Shape:
     """Pass a state of a dozen lists of ``length`` small dicts through five supersteps that each change a few."""
     fields = {f"f{number}": Annotated[list, operator.add] if number % 3 == 0 else list for number in range(FIELDS)}
-    return _passed_on(side, TypedDict("Wide", {"log": Annotated[list, operator.add], **fields}), length, saver)  # type: ignore[misc]
+    return _passed_on(side, _typed_dict("Wide", {"log": Annotated[list, operator.add], **fields}), length, saver)
 
 
 class Whole(TypedDict):
@@ -149,7 +149,8 @@ def pydantic_state(side: Side, length: int, saver: object = None) -> Shape:
     fields: dict[str, Any] = {
         f"f{number}": (Annotated[list, operator.add] if number % 3 == 0 else list, ...) for number in range(FIELDS)
     }
-    schema = create_model("WideModel", log=(Annotated[list, operator.add], ...), **fields)
+    fields["log"] = (Annotated[list, operator.add], ...)
+    schema: Any = create_model("WideModel", **fields)
     return _passed_on(side, schema, length, saver)
 
 
@@ -167,6 +168,10 @@ SHAPES: dict[str, tuple[Callable[..., Shape], Sequence[int], Sequence[int]]] = {
     "sequential": (sequential, (10, 1000), (10,)),
 }
 """By name: the builder, its sizes in full, its sizes when quick."""
+
+
+def _typed_dict(name: str, fields: dict[str, Any]) -> Any:
+    return TypedDict(name, fields)  # type: ignore[operator]
 
 
 def _passed_on(side: Side, schema: Any, length: int, saver: object) -> Shape:

@@ -66,7 +66,8 @@ class Supervisor:
         self._unsent: deque[Task] = deque()
         """Tasks for which their actor's mailbox has no room yet."""
         self._outcomes: deque[tuple[Task, Outcome]] = deque()
-        self._arrived = anyio.Event()
+        self._arrived: anyio.Event | None = None
+        """Set at the next outcome, while somebody waits for it."""
         self._left = 0
         """Tasks of the superstep whose outcome has not been reported."""
         self._stopping = False
@@ -184,7 +185,8 @@ class Supervisor:
 
     def _settle(self, task: Task, outcome: Outcome) -> None:
         self._outcomes.append((task, outcome))
-        self._arrived.set()
+        if self._arrived is not None:
+            self._arrived.set()
 
     def close(self) -> None:
         """Let the workers end; unread mail is answered as cancelled."""

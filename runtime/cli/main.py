@@ -124,7 +124,8 @@ def _add_run(commands: Parsers) -> None:
         default="async",
         help="save at the end, behind the run (default), or before each next step",
     )
-    parser.add_argument("--stream", choices=STREAM_MODES, help="show what happens as it happens")
+    modes = f"show what happens as it happens: {', '.join(STREAM_MODES)}"
+    parser.add_argument("--stream", choices=STREAM_MODES, metavar="MODE", help=modes)
     parser.add_argument("--context", metavar="JSON", type=_json_option, help="what nodes see as runtime.context")
     parser.add_argument("--recursion-limit", metavar="N", type=_positive, help="steps that the run may take")
     parser.add_argument("--traceback", action="store_true", help="show the whole traceback if a node fails")

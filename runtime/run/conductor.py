@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from runtime.streaming.tee import Tee
 
 BREATH: Final = 8
-"""Supersteps that may pass before a run lets others run, if none of its nodes waited."""
+"""Supersteps that may pass before a run lets others run, if none of its nodes waited; one, if somebody follows it."""
 
 IDS = CheckpointIds()
 """Shared by the process, so that ids are ordered across its runs."""
@@ -254,7 +254,7 @@ class Conductor:
                 await self.hub.tasks_started(self, tasks)
             if not await self._superstep(supervisor, tasks):
                 return
-            if self.step % BREATH == 0:
+            if self.hub is not None or self.step % BREATH == 0:
                 await anyio.lowlevel.checkpoint()
             if self._breaks(self.call.interrupt_after, tasks):
                 self._pause, self._status = (), "interrupt_after"

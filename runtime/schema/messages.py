@@ -20,6 +20,7 @@ Messages = Any
 """One message, or a list of them."""
 
 _PAIR: Final = 2
+_ONLY_DICTS: Final = frozenset({dict})
 
 
 @overload
@@ -53,7 +54,7 @@ def add_messages(
         msg = f"Unrecognized format={format!r}. Expected one of 'langchain-openai', None."
         raise ValueError(msg)
     dialect = _langchain() or _Dicts()
-    merged = _merged(dialect, dialect.coerced(_listed(left)), dialect.coerced(_listed(right)))
+    merged = _merged(dialect, _listed(left), dialect.coerced(_listed(right)))
     return dialect.formatted(merged) if format else merged
 
 
@@ -84,17 +85,23 @@ def _listed(messages: Messages) -> list[Any]:
 
 
 def _merged(dialect: _Dicts | _LangChain, left: list[Any], right: list[Any]) -> list[Any]:
-    added = [
-        (message, identity, dialect.is_removal(message))
-        for message, identity in zip(right, dialect.ids(right), strict=True)
-    ]
-    cleared = [at for at, (_, identity, removes) in enumerate(added) if removes and identity == REMOVE_ALL_MESSAGES]
+    known = dialect.known_ids(left)
+    if known is None:
+        left = dialect.coerced(left)
+        known = dialect.ids(left)
+    ids = dialect.ids(right)
+    removals = [dialect.is_removal(message) for message in right]
+    if not any(removals):
+        distinct = set(ids)
+        if len(distinct) == len(ids) and distinct.isdisjoint(known):
+            return left + right
+    cleared = [at for at, removes in enumerate(removals) if removes and ids[at] == REMOVE_ALL_MESSAGES]
     if cleared:
         return right[cleared[-1] + 1 :]
     merged = list(left)
-    places = {identity: at for at, identity in enumerate(dialect.ids(merged))}
+    places = {identity: at for at, identity in enumerate(known)}
     removed: set[str] = set()
-    for message, identity, removes in added:
+    for message, identity, removes in zip(right, ids, removals, strict=True):
         if identity not in places:
             if removes:
                 msg = f"Attempting to delete a message with an ID that doesn't exist ('{identity}')."
@@ -120,6 +127,13 @@ class _Dicts:
             message if type(message) is dict and message.get("id") is not None else self._coerced(message)
             for message in messages
         ]
+
+    def known_ids(self, messages: list[Any]) -> list[str] | None:
+        """Return the ids of messages that need no coercing; None if one does."""
+        if not _ONLY_DICTS.issuperset(map(type, messages)):
+            return None
+        ids = [message.get("id") for message in messages]
+        return None if None in ids else ids
 
     def message(self, value: Any) -> Any:
         """Return one message; a dict as it is."""
@@ -163,6 +177,13 @@ class _LangChain:
             message if type(message) in whole and message.id is not None else self._coerced(message)
             for message in messages
         ]
+
+    def known_ids(self, messages: list[Any]) -> list[str] | None:
+        """Return the ids of messages that need no coercing; None if one does."""
+        if not self._whole.issuperset(map(type, messages)):
+            return None
+        ids = [message.id for message in messages]
+        return None if None in ids else ids
 
     def message(self, value: Any) -> Any:
         """Return one message, or chunk."""
