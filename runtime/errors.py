@@ -141,6 +141,15 @@ class UnknownInterruptError(RuntimeLibraryError, ValueError, RuntimeError):
         self.pending_ids = tuple(pending_ids)
 
 
+UNFIT_ANSWER = "This answer does not fit the question's response_schema; the question still waits."
+"""Noted on the validating library's own error."""
+
+
+def is_invalid_resume(error: BaseException) -> bool:
+    """Tell whether a run failed because the answer it was resumed with does not fit its question."""
+    return UNFIT_ANSWER in getattr(error, "__notes__", ())
+
+
 class NodeCancelledError(RuntimeLibraryError):
     """A node raised the event loop's cancellation error although nobody had cancelled it."""
 

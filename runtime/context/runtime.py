@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, Self
 
 from runtime.types.parameters import ContextT
 
@@ -46,6 +46,12 @@ class Runtime(Generic[ContextT]):
     previous: Any = None
     execution_info: ExecutionInfo | None = None
     control: RunControl | None = None
+    server_info: Any = None
+    """What a server around the graph tells; None, as there is none here."""
+
+    def override(self, **fields: Any) -> Self:
+        """Return a copy with other values in these fields."""
+        return replace(self, **fields)
 
     @property
     def drain_requested(self) -> bool:

@@ -199,6 +199,7 @@ class Scope:
                 **call.raw.get("metadata", {}),
                 **({"thread_id": call.thread_id} if call.thread_id is not None else {}),
                 **({"checkpoint_ns": call.checkpoint_ns} if call.checkpoint_ns else {}),
+                **task.node.metadata,
                 "langgraph_step": task.moment.step,
                 "langgraph_node": task.name,
                 "langgraph_triggers": task.triggers,

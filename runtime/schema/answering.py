@@ -7,9 +7,8 @@ from typing import Any
 
 import msgspec
 
+from runtime.errors import UNFIT_ANSWER
 from runtime.schema.hints import is_schema, kind_of
-
-_MARK = "This answer does not fit the question's response_schema; the question still waits."
 
 
 def described(schema: Any) -> Any:
@@ -27,7 +26,7 @@ def described(schema: Any) -> Any:
 def accepted(schema: Any, answer: Any) -> Any:
     """Return the answer as the schema's type. A JSON schema is only for the client, so it accepts everything.
 
-    Raises the validating library's own error, marked (see ``is_invalid_resume``).
+    Raises the validating library's own error, marked (see ``runtime.errors.is_invalid_resume``).
     """
     if schema is None or isinstance(schema, Mapping) or not (_is_pydantic(schema) or is_schema(schema)):
         return answer
@@ -36,13 +35,8 @@ def accepted(schema: Any, answer: Any) -> Any:
             return schema.model_validate(answer)
         return msgspec.convert(answer, schema, strict=False)
     except Exception as error:
-        error.add_note(_MARK)
+        error.add_note(UNFIT_ANSWER)
         raise
-
-
-def is_invalid_resume(error: BaseException) -> bool:
-    """Tell whether a run failed because the answer it was resumed with does not fit its question."""
-    return _MARK in getattr(error, "__notes__", ())
 
 
 def _is_pydantic(schema: Any) -> bool:

@@ -1,16 +1,17 @@
 """Questions that pause a run, their answers, and static breakpoints."""
 
+import operator
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import anyio
 import pytest
 from pydantic import BaseModel
 
-from runtime.errors import InvalidUpdateError
+from runtime.errors import InvalidUpdateError, is_invalid_resume
 from runtime.types import Command, Interrupt, RetryPolicy, interrupt
-from tests.stories.graphs import CONFIG, Log, chain, fan, history
+from tests.stories.graphs import CONFIG, Log, chain, collect, fan, history
 
 pytestmark = pytest.mark.anyio
 
@@ -227,6 +228,20 @@ async def test_a_retried_node_keeps_its_answers(saver: Any) -> None:
     assert attempts == ["yes"] * 3
 
 
+async def test_a_state_without_keys_leaves_only_the_question(saver: Any) -> None:
+    async def ask(_state: list[str]) -> list[str]:
+        return [interrupt("q")]
+
+    graph = chain(("ask", ask), schema=Annotated[list[str], operator.add]).compile(checkpointer=saver)  # type: ignore[arg-type]
+    asked = await graph.ainvoke(["in"], CONFIG)
+    assert [one.value for one in asked.pop("__interrupt__")] == ["q"]
+    assert asked == {}
+    chunks = await collect(graph.astream(None, CONFIG, stream_mode="values"))
+    assert chunks[0] == ["in"]
+    assert [one.value for one in chunks[1]["__interrupt__"]] == ["q"]
+    assert await graph.ainvoke(Command(resume="yes"), CONFIG) == ["in", "yes"]
+
+
 # response_schema
 
 
@@ -249,8 +264,10 @@ async def test_a_response_schema_validates_and_converts_the_answer(saver: Any) -
     graph = chain(("ask", ask)).compile(checkpointer=saver)
     (question,) = (await graph.ainvoke({}, CONFIG))["__interrupt__"]
     assert question.response_schema["properties"]["count"]["type"] == "integer"
-    with pytest.raises(ValueError, match="count"):
+    with pytest.raises(ValueError, match="count") as raised:
         await graph.ainvoke(Command(resume={"count": "many"}), CONFIG)
+    assert is_invalid_resume(raised.value)
+    assert not is_invalid_resume(ValueError("count"))
     assert [one.value for one in (await graph.aget_state(CONFIG)).interrupts] == ["how many?"]
     await graph.ainvoke(Command(resume={"count": "3"}), CONFIG)
     assert received == [Answer(count=3)]

@@ -90,6 +90,15 @@ async def test_execution_info_says_which_execution_this_is(saver: Any) -> None:
     assert "n" in info.checkpoint_ns or info.checkpoint_ns == ""
 
 
+async def test_a_runtime_can_be_had_with_other_values() -> None:
+    async def n(_state: Log, runtime: Runtime) -> dict[str, Any]:
+        assert runtime.server_info is None
+        other = runtime.override(context="other")
+        return {"log": [str(runtime.context), other.context, str(other.execution_info == runtime.execution_info)]}
+
+    assert (await chain(("n", n)).compile().ainvoke({}, context="mine"))["log"] == ["mine", "other", "True"]
+
+
 async def test_the_runtime_is_frozen() -> None:
     async def n(_state: Log, runtime: Runtime) -> None:
         runtime.context = 1  # type: ignore[misc]
@@ -215,6 +224,29 @@ async def test_metadata_in_a_node_tells_where_it_runs(saver: Any) -> None:
     assert metadata["langgraph_checkpoint_ns"].startswith("n:")
     assert metadata["user"] == "eve"
     assert metadata["thread_id"] == "t"
+
+
+async def test_a_nodes_own_metadata_are_seen_in_it_and_among_tasks(saver: Any) -> None:
+    seen: list[Any] = []
+
+    def n(_state: Log, config: RunnableConfig) -> None:
+        seen.append(config["metadata"])
+
+    builder = StateGraph(Log).add_node("n", n, metadata={"team": "red", "user": "node"}).add_edge(START, "n")
+    graph = builder.compile(checkpointer=saver)
+    call: Any = {**CONFIG, "metadata": {"user": "call", "plan": "b"}}
+    chunks = [chunk async for chunk in graph.astream({}, call, stream_mode="tasks")]
+    (metadata,) = seen
+    assert {key: metadata[key] for key in ("team", "user", "plan", "langgraph_node")} == {
+        "team": "red",
+        "user": "node",
+        "plan": "b",
+        "langgraph_node": "n",
+    }
+    assert chunks[0]["metadata"] == {"team": "red", "user": "node"}
+    stored = (await graph.aget_state(CONFIG)).metadata
+    assert "team" not in stored
+    assert stored["user"] == "call"
 
 
 async def test_configurable_values_reach_the_node() -> None:
