@@ -25,6 +25,8 @@ ORDER = (
     "chain",
     "sqlite-one",
     "sqlite-many",
+    "postgres-one",
+    "postgres-many",
     "memory-saver",
     "raw",
     "storage",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib import metadata
 from importlib.util import find_spec
@@ -16,11 +17,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
 
 LANGGRAPH = "LangGraph"
 OURS = "actorgraph"
+POOL = 10
+"""Connections of LangGraph's pool to PostgreSQL; this project's saver has as many by default."""
 PATIENCE = 300.0
 """Seconds after which a single sample counts as hung."""
 
@@ -41,6 +44,8 @@ class Side:
     sqlite: Callable[[str], AbstractAsyncContextManager[Any]]
     add_messages: Any
     settings: tuple[str, ...]
+    postgres: Callable[[str], AbstractAsyncContextManager[Any]] | None = None
+    """Opens a saver on PostgreSQL; None where what it needs is not installed."""
     delta: Any = None
     """Marks a list as append-only where that must be said; None where a plain ``operator.add`` is enough."""
 
@@ -72,14 +77,31 @@ def langgraph() -> Side | None:
         memory=importlib.import_module("langgraph.checkpoint.memory").InMemorySaver,
         sqlite=saver.from_conn_string,
         add_messages=importlib.import_module("langgraph.graph.message").add_messages,
+        postgres=pooled if find_spec("langgraph.checkpoint.postgres") and find_spec("psycopg_pool") else None,
         delta=importlib.import_module("langgraph.channels").DeltaChannel,
         settings=(
             f"{versions}, asyncio",
             "async API throughout (ainvoke), tracing off, no callbacks",
             "AsyncSqliteSaver.from_conn_string, one saver for all runs, as its own pragmas leave it",
+            f"AsyncPostgresSaver on an AsyncConnectionPool of {POOL}, as its guide sets it up",
             "durability passed per run; graphs compiled once per sample, outside the timing",
         ),
     )
+
+
+@asynccontextmanager
+async def pooled(url: str) -> AsyncIterator[Any]:
+    """Open LangGraph's saver on a pool of connections that are set up as it asks."""
+    pools: Any = importlib.import_module("psycopg_pool")
+    saver: Any = importlib.import_module("langgraph.checkpoint.postgres.aio")
+    rows: Any = importlib.import_module("psycopg.rows")
+    # libpq takes the schema as an option of the session.
+    address = url.replace("search_path=", "options=-csearch_path%3D").replace(":@", "@")
+    settings = {"autocommit": True, "prepare_threshold": 0, "row_factory": rows.dict_row}
+    async with pools.AsyncConnectionPool(address, min_size=POOL, max_size=POOL, kwargs=settings) as pool:
+        made = saver.AsyncPostgresSaver(pool)
+        await made.setup()
+        yield made
 
 
 def actorgraph(backend: str = "asyncio") -> Side:
@@ -96,10 +118,11 @@ def actorgraph(backend: str = "asyncio") -> Side:
         memory=importlib.import_module("persistence.memory").InMemorySaver,
         sqlite=saver.from_conn_string,
         add_messages=importlib.import_module("runtime.graph.message").add_messages,
+        postgres=importlib.import_module("persistence.postgres").PostgresSaver if find_spec("asyncpg") else None,
         settings=(
             f"this tree, {backend}",
             "async API throughout (ainvoke), nobody streaming",
-            "SqliteSaver.from_conn_string, one saver for all runs, default settings",
+            "SqliteSaver.from_conn_string and PostgresSaver(url), one saver for all runs, default settings",
             "durability passed per run; graphs compiled once per sample, outside the timing",
         ),
     )

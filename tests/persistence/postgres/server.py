@@ -104,7 +104,7 @@ class StartedServer(Server):
 
 
 @contextmanager
-def running() -> Iterator[Server]:
+def running(settings_of_its_own: str = FAST) -> Iterator[Server]:
     """Yield the server that the environment names, or a new one."""
     own = os.environ.get(OWN_URL)
     if own:
@@ -120,7 +120,7 @@ def running() -> Iterator[Server]:
         handle = wheel.get_server(data, cleanup_mode="stop", start=False)
         handle.ensure_pgdata_inited()
         with (data / "postgresql.conf").open("a") as settings:
-            settings.write(FAST)
+            settings.write(settings_of_its_own)
         handle.start()
         try:
             with StartedServer(handle) as server:
