@@ -126,6 +126,11 @@ class Plan:
         )
         return self
 
+    @property
+    def keyed(self) -> bool:
+        """Whether the output is a dict of the state's keys."""
+        return not self.bare and self.single is None
+
     def template(self, channel: str) -> BaseChannel[Any, Any] | None:
         """Return the empty channel of a name, or None if the graph has none."""
         found = self.state.get(channel)

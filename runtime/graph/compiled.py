@@ -126,7 +126,7 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
             config: ``configurable.thread_id`` names the thread, ``configurable.checkpoint_id`` a point in it.
             context: passed to nodes as ``runtime.context``; never stored.
             stream_mode: ``values`` returns the output; any other mode, or a list of modes, the list of its chunks.
-            output_keys: which keys to return; the output schema's by default.
+            output_keys: which keys to return, or the one whose value alone to return; the output schema's by default.
             interrupt_before: nodes to pause before, instead of those given to ``compile``.
             interrupt_after: nodes to pause after, likewise.
             durability: ``exit``, ``async`` (the default) or ``sync``; does nothing without a checkpointer.
@@ -172,7 +172,7 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
             checkpoint_during=checkpoint_during,
         )
         output = await conduct(self.program, call, around, config)
-        return parted(self.program.plan, output) if parts else output
+        return parted(self.program.plan, output, bare=call.output_key is not None) if parts else output
 
     def astream(
         self,
@@ -264,6 +264,7 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
             control=control,
             hub=hub,
             output_keys=self._output_keys(output_keys),
+            output_key=output_keys if isinstance(output_keys, str) and program.plan.keyed else None,
             aside=around is not None and not around.inside,
         )
 

@@ -74,6 +74,8 @@ class Call:
     hub: Hub | None = None
     """Where the call itself is streamed to."""
     output_keys: tuple[str, ...] | None = None
+    output_key: str | None = None
+    """The one key whose value alone is the output."""
     aside: bool = False
     """Whether the node around it made it beside its own line of work, so maybe at once with others."""
     nested: Nested | None = None

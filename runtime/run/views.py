@@ -11,6 +11,7 @@ from runtime.engine.scheduling import due
 from runtime.engine.tasks import Moment
 from runtime.types.config import checkpoint_config
 from runtime.types.constants import INTERRUPT
+from runtime.types.telling import add_note, described
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,10 +50,12 @@ def run_statistics(run: Conductor) -> RunStatistics:
 def output_of(run: Conductor) -> Any:
     """Return what a run returns: the output keys, and the pending questions."""
     keys = run.call.output_keys or run.plan.output_keys
+    key = run.call.output_key
     if not run.interrupts:
-        return values_of(run.cells, keys)
+        values = values_of(run.cells, keys)
+        return values if key is None else values.get(key)
     pending = {INTERRUPT: list(run.interrupts)}
-    if run.plan.single is not None:
+    if run.plan.single is not None or key is not None:
         return pending
     values = values_with(run.cells, keys, run.finished)
     return {**values, **pending} if isinstance(values, dict) else pending
@@ -90,7 +93,8 @@ def failure_of(failures: Sequence[tuple[Task, Failed]], step: int) -> BaseExcept
     """Return the first failure of a superstep, with where it happened and what else failed."""
     task, outcome = failures[0]
     error = outcome.error
-    error.add_note(f"During task with name {task.name!r} and id {task.id!r} (step {step}, attempt {outcome.attempts})")
+    add_note(error, f"During task with name {task.name!r} and id {task.id!r} (step {step}, attempt {outcome.attempts})")
     for other, also in failures[1:]:
-        error.add_note(f"Also failed in this superstep: node {other.name!r} (id {other.id!r}): {also.error!r}")
+        told = described(also.error)
+        add_note(error, f"Also failed in this superstep: node {other.name!r} (id {other.id!r}): {told}")
     return error

@@ -95,13 +95,13 @@ def typed(schema: Schema | None, state: Schema | None, values: Any) -> Any:
         return values
 
 
-def parted(plan: Plan, output: Any) -> GraphOutput[Any]:
-    """Return a run's output with the questions apart from it."""
+def parted(plan: Plan, output: Any, *, bare: bool = False) -> GraphOutput[Any]:
+    """Return a run's output with the questions apart from it; ``bare``: it is one key's value, not a state."""
     questions: Sequence[Any] = ()
     if isinstance(output, dict) and INTERRUPT in output:
         questions = output[INTERRUPT]
         output = {key: value for key, value in output.items() if key != INTERRUPT}
-    return GraphOutput(typed(plan.output_schema, plan.state_schema, output), tuple(questions))
+    return GraphOutput(output if bare else typed(plan.output_schema, plan.state_schema, output), tuple(questions))
 
 
 class Hub:
@@ -247,9 +247,12 @@ class Hub:
 
     def _state(self, run: Any, values: Any, questions: Sequence[Any] = ()) -> Any:
         """Return a payload of ``values``."""
+        bare = run.call.output_key is not None
+        if bare:
+            values = None if questions else values.get(run.call.output_key)
         if self._parts:
             shown = {} if values is None and questions else values
-            return typed(run.plan.output_schema, run.plan.state_schema, shown), tuple(questions)
+            return shown if bare else typed(run.plan.output_schema, run.plan.state_schema, shown), tuple(questions)
         if not questions:
             return values
         asked = {INTERRUPT: tuple(questions)}
@@ -281,7 +284,8 @@ class Hub:
         if task.name == START:
             return
         if "updates" in self.modes:
-            payload: dict[str, Any] = {task.name: updates_of_task(run.cells, task, run.call.output_keys)}
+            update = updates_of_task(run.cells, task, run.call.output_keys)
+            payload: dict[str, Any] = {task.name: _alone(update, run.call.output_key)}
             if cached:
                 payload["__metadata__"] = {"cached": True}
             await self._emit(run, "updates", payload)
@@ -427,6 +431,13 @@ class Hub:
             if self._writable.is_set():  # otherwise others wait for the same
                 self._writable = anyio.Event()
             await self._writable.wait()
+
+
+def _alone(update: Any, key: str | None) -> Any:
+    """Return an update; of one key alone only its value, or its values."""
+    if key is None or update is None:
+        return update
+    return [one[key] for one in update] if isinstance(update, list) else update[key]
 
 
 def _input_of(cells: Cells, task: Task) -> Any:

@@ -34,6 +34,7 @@ def handlers(modes: Collection[str], ns: str, tell: Teller) -> list[Any]:
 class Listening:
     """Listens to what runs in one task."""
 
+    raise_error = True  # that a stream overflows must reach the node
     run_inline = True  # in order, and in the thread of what is heard
 
     def __init__(self, ns: str, tell: Teller) -> None:

@@ -9,7 +9,9 @@ import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 
 from persistence.memory import InMemorySaver
+from runtime.errors import StreamOverflowError
 from runtime.graph import START, MessagesState, StateGraph, push_message
+from runtime.streaming.hub import OVERFLOW
 from runtime.types import RunnableConfig, TimeoutPolicy
 from tests.stories.graphs import CONFIG, chain, collect
 from tests.stories.talking import THERE, model, speaker, told, whole
@@ -142,6 +144,16 @@ async def test_many_messages_at_once_wait_for_room_too() -> None:
         async with talk(("speak", lambda _state: {"messages": many})).astream(THERE, stream_mode="messages") as stream:
             assert [said.id async for said, _ in stream] == [message.id for message in many]
             assert stream.statistics().peak <= stream.statistics().capacity + 1
+
+
+async def test_a_model_that_never_waits_is_stopped_before_it_fills_the_memory() -> None:
+    """An async node that asks a blocking model: nothing else could slow it."""
+
+    async def node(_state: Any) -> dict[str, Any]:
+        return {"messages": [model("word " * OVERFLOW).invoke("q")]}
+
+    with anyio.fail_after(10), pytest.raises(StreamOverflowError, match="without ever waiting"):
+        await collect(talk(("speak", node)).astream(THERE, stream_mode="messages"))
 
 
 async def test_a_token_restarts_the_idle_timeout() -> None:

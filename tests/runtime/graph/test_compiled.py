@@ -172,7 +172,9 @@ async def test_the_old_form_of_durability(during: bool, steps: list[int]) -> Non
 
 async def test_what_is_returned_may_be_chosen() -> None:
     graph = chain("a").compile()
-    assert await graph.ainvoke({"a": 1}, output_keys="a") == {"a": 1}
+    assert await graph.ainvoke({"a": 1}, output_keys=["a"]) == {"a": 1}
+    assert await graph.ainvoke({"a": 1}, output_keys="a") == 1
+    assert await graph.ainvoke({}, output_keys="a") is None
     assert await graph.ainvoke({"a": 1}, output_keys=["log", "a"]) == {"log": ["a"], "a": 1}
     assert await graph.ainvoke({"a": 1}, stream_mode="updates") == [{"a": {"log": ["a"]}}]
 

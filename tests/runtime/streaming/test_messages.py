@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import anyio
 import msgspec
 import pydantic
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from runtime.graph import MessagesState, push_message
 from runtime.schema import messages as reducer
@@ -18,6 +21,8 @@ from runtime.streaming import messages as module
 from runtime.streaming.messages import id_of, identified, is_message, messages_in
 from runtime.types import Command, RunnableConfig
 from tests.stories.graphs import chain, collect
+
+ids = st.lists(st.integers(0, 5), max_size=4)
 
 
 def forget() -> None:
@@ -116,3 +121,42 @@ async def test_without_langchain_callbacks_are_handed_to_nodes_as_they_are() -> 
     await graph.ainvoke({}, {"callbacks": handler})
     await graph.ainvoke({}, {"callbacks": [handler]})
     assert seen == [[handler], [handler]]
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "trio"])
+@given(given_ids=ids, returned=st.lists(ids, min_size=1, max_size=4), pushed=st.sets(st.integers(0, 5)))
+@settings(max_examples=25)
+def test_every_message_is_told_once(
+    loop: str, given_ids: list[int], returned: list[list[int]], pushed: set[int]
+) -> None:
+    """What was given to a node, or told before, is no news; what a node pushes always is."""
+    library = pytest.importorskip("langchain_core.messages")
+
+    def said(number: int) -> Any:
+        return library.AIMessage(f"said {number}", id=str(number))
+
+    def speaking(at: int, numbers: list[int]) -> Any:
+        async def node(_state: Any) -> dict[str, Any]:
+            if at in pushed:
+                push_message(said(at), state_key=None)
+            return {"messages": [said(number) for number in numbers]}
+
+        return node
+
+    nodes = [(f"n{at}", speaking(at, numbers)) for at, numbers in enumerate(returned)]
+    graph = chain(*nodes, schema=MessagesState).compile()
+    before = {"messages": [said(number) for number in given_ids]}
+
+    async def run() -> list[Any]:
+        return await collect(graph.astream(before, stream_mode="messages"))
+
+    known, expected = set(given_ids), list[int]()
+    for at, numbers in enumerate(returned):
+        if at in pushed:
+            known.add(at)
+            expected.append(at)
+        for number in numbers:
+            if number not in known:
+                known.add(number)
+                expected.append(number)
+    assert [int(message.id) for message, _ in anyio.run(run, backend=loop)] == expected

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from persistence.memory import InMemorySaver
 from runtime.errors import GraphRecursionError, InvalidUpdateError
 from runtime.graph import START
+from runtime.types import Command, GraphOutput, interrupt
 from runtime.types.streams import STREAM_MODES
 from tests.runtime.engine.reference import Conflict, LimitReached, Reference, Sketch
 from tests.runtime.engine.test_reference import CONFIG, build, sketches
@@ -145,8 +146,38 @@ async def test_keys_may_be_chosen_for_values_and_updates() -> None:
         return {"a": 2, "log": ["node"]}
 
     graph = chain(("node", node)).compile()
-    chunks = await collect(graph.astream({"a": 1}, stream_mode=["values", "updates"], output_keys="a"))
+    chunks = await collect(graph.astream({"a": 1}, stream_mode=["values", "updates"], output_keys=["a"]))
     assert chunks == [("values", {"a": 1}), ("updates", {"node": {"a": 2}}), ("values", {"a": 2})]
+
+
+async def test_one_key_alone_is_told_by_its_value() -> None:
+    async def node(_state: Any) -> Any:
+        return [("log", ["one"]), ("log", ["two"])]
+
+    def ask(_state: Any) -> Any:
+        return {"a": interrupt("?")}
+
+    graph = chain(("node", node), ("ask", ask)).compile(InMemorySaver())
+    options: dict[str, Any] = {"stream_mode": ["values", "updates"], "output_keys": "log"}
+    chunks = await collect(graph.astream({"log": ["in"]}, thread("t"), **options))
+    [question] = (await graph.aget_state(thread("t"))).interrupts
+    asked = {"__interrupt__": (question,)}
+    assert chunks == [
+        ("values", ["in"]),
+        ("updates", {"node": [["one"], ["two"]]}),
+        ("values", ["in", "one", "two"]),
+        ("updates", asked),
+        ("values", asked),
+    ]
+    assert await graph.ainvoke(None, thread("t"), output_keys="log") == {"__interrupt__": [question]}
+    assert await graph.ainvoke(None, thread("t"), output_keys="log", version="v2") == GraphOutput({}, (question,))
+    assert await collect(graph.astream(Command(resume=7), thread("t"), **options)) == [
+        ("values", ["in", "one", "two"]),
+        ("updates", {"ask": None}),
+    ]
+    assert await graph.ainvoke({"a": 1}, output_keys="a", version="v2", config=thread("u")) == GraphOutput(
+        {}, (await graph.aget_state(thread("u"))).interrupts
+    )
 
 
 async def test_a_resumed_run_tells_first_where_it_starts_from() -> None:
