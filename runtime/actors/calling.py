@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 from anyio.lowlevel import RunVar
 
+from runtime.actors.cancelling import misplaced
 from runtime.actors.threaded import in_thread
 from runtime.errors import GraphDefinitionError, NodeCancelledError
 
@@ -114,11 +115,14 @@ class Contained:
             waiting = run(steps.send, None)
         except StopIteration as stop:
             return stop.value
+        except GeneratorExit as error:
+            raise misplaced(error) from error
         scope.waits()
         while True:
             scope.inside = False
+            advance = steps.send
             try:
-                sent = yield waiting
+                given = yield waiting
                 hub = scope.run.hub
                 if hub is not None and hub.full:
                     yield from hub.room().__await__()  # a slow consumer slows the node
@@ -126,17 +130,16 @@ class Contained:
                 run(steps.close)
                 raise
             except BaseException as error:  # noqa: BLE001 - everything is the awaitable's to handle
-                scope.inside = True
-                try:
-                    waiting = run(steps.throw, error)
-                except StopIteration as stop:
-                    return stop.value
-            else:
-                scope.inside = True
-                try:
-                    waiting = run(steps.send, sent)
-                except StopIteration as stop:
-                    return stop.value
+                advance, given = steps.throw, error
+            scope.inside = True
+            try:
+                waiting = run(advance, given)
+            except StopIteration as stop:
+                return stop.value
+            except GeneratorExit as error:
+                raise misplaced(error) from error
+            finally:
+                given = None  # an error whose traceback holds this frame would be a cycle
 
 
 async def _awaited(awaitable: Awaitable[Any]) -> Any:

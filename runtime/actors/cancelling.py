@@ -29,6 +29,15 @@ def is_self_inflicted(error: BaseException) -> bool:
     return task is None or task.cancelling() == 0
 
 
+def misplaced(error: GeneratorExit) -> RuntimeError:
+    """Return what stands for a GeneratorExit that user code raised.
+
+    Event loops take it for the order to close a coroutine, whichever it reaches, and break. Python treats a
+    StopIteration that leaves a coroutine the same way.
+    """
+    return RuntimeError(f"A node raised GeneratorExit({', '.join(map(repr, error.args))}).")
+
+
 def put_off() -> None:
     """Have asyncio deliver the cancel that was just caught at the next wait; how often it was asked for stays."""
     task = asyncio.current_task()

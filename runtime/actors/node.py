@@ -29,6 +29,7 @@ from runtime.errors import (
 from runtime.schema.coerce import fingerprint, view
 from runtime.types.constants import ROOT, START
 from runtime.types.policy import TimeoutPolicy
+from runtime.types.telling import add_note
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -171,7 +172,7 @@ class NodeActor:
             try:
                 value = node_input(stage.cells, task)
             except Exception as error:
-                error.add_note(f"While building the input of node {task.name!r}")
+                add_note(error, f"While building the input of node {task.name!r}")
                 raise
             before = fingerprint(value) if stage.debug else None
             if stage.hub is not None:

@@ -10,7 +10,7 @@ import anyio
 from anyio import CapacityLimiter, from_thread, to_thread
 
 from persistence.outlasting import outlast
-from runtime.actors.cancelling import cancelled_class, put_off
+from runtime.actors.cancelling import cancelled_class, misplaced, put_off
 
 
 async def in_thread(function: Callable[[], Any], limiter: CapacityLimiter) -> Any:
@@ -59,6 +59,9 @@ class _Call:
             if not self._unwanted:
                 self.ran = True
                 self.result = self._function()
+        except GeneratorExit as error:
+            self.error = misplaced(error)
+            raise self.error from error
         except BaseException as error:
             self.error = error
             raise

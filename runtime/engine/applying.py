@@ -21,6 +21,7 @@ from runtime.channels import (
 from runtime.channels.reducers import overwritten, replacement
 from runtime.errors import InvalidUpdateError
 from runtime.types.constants import RESERVED
+from runtime.types.telling import add_note
 
 if TYPE_CHECKING:
     from runtime.engine.cells import Cells
@@ -204,7 +205,7 @@ def _prepared(
         except InvalidUpdateError:
             raise
         except Exception as error:
-            error.add_note(f"While folding the superstep's writes into channel {key!r}; nothing of it was stored.")
+            add_note(error, f"While folding the superstep's writes into channel {key!r}; nothing of it was stored.")
             raise
         if changed:
             prepared.append((key, folded, None))

@@ -11,6 +11,7 @@ from runtime.schema.coerce import view
 from runtime.schema.introspect import updates_of
 from runtime.types.command import Command, Send
 from runtime.types.constants import END, ROOT, START, TASKS, branch_to
+from runtime.types.telling import add_note
 
 if TYPE_CHECKING:
     from runtime.engine.cells import Cells
@@ -100,7 +101,7 @@ def _validated(plan: Plan, node: str, key: str, value: Any) -> Any:
     try:
         return validator(value)
     except Exception as error:
-        error.add_note(f"Node {node!r} wrote a value that state key {key!r} does not allow; nothing was stored.")
+        add_note(error, f"Node {node!r} wrote a value that state key {key!r} does not allow; nothing was stored.")
         raise
 
 

@@ -22,6 +22,7 @@ from runtime.engine.writing import fresh_values
 from runtime.run.identity import node_identity
 from runtime.schema.coerce import view
 from runtime.types.constants import PREVIOUS, RETURN
+from runtime.types.telling import add_note
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -241,7 +242,7 @@ def _given_key(policy: CachePolicy, node: str, *arguments: Any, **named: Any) ->
     try:
         key = policy.key_func(*arguments, **named)
     except Exception as error:
-        error.add_note(f"While computing the cache key of node {node!r} (CachePolicy.key_func)")
+        add_note(error, f"While computing the cache key of node {node!r} (CachePolicy.key_func)")
         raise
     if isinstance(key, bytes):
         return key.hex()

@@ -28,6 +28,7 @@ from runtime.run.nesting import save_subgraphs
 from runtime.schema.coerce import view
 from runtime.types.constants import ERROR, INTERRUPT, NS_SEP, PUSH, RESUME, RETURN
 from runtime.types.ids import task_id
+from runtime.types.telling import add_note, described
 
 if TYPE_CHECKING:
     from persistence.contracts.cache import FullKey
@@ -188,7 +189,7 @@ class Calls:
         except SerializationError as error:
             msg = f"What task {task.name!r} gave cannot be stored, so its call has failed: {error}"
             outcome = Failed(SerializationError(msg))
-            await self._record(task, [(ERROR, repr(outcome.error))])
+            await self._record(task, [(ERROR, described(outcome.error))])
         caching = run.program.caching
         if caching is not None and key is not None and isinstance(outcome, Completed) and not (cached or asked(task)):
             await caching.keep({key: task})
@@ -238,7 +239,7 @@ class Calls:
             self._open[task.caller].pop(future)
             future.settle(view(task.returned))
         elif isinstance(outcome, Failed):
-            outcome.error.add_note(f"During task with name {task.name!r} and id {task.id!r}")
+            add_note(outcome.error, f"During task with name {task.name!r} and id {task.id!r}")
             future.fail(outcome.error)
         elif isinstance(outcome, Paused):
             self._asking.add(task.caller)
@@ -326,7 +327,7 @@ def _writes(task: CallTask, outcome: Outcome, *, answered: bool) -> list[tuple[s
     answers = [(RESUME, stored_answers(task))] if answered or _has_answers(task) else []
     if isinstance(outcome, Failed):
         pending = [] if outcome.pending is None else [(INTERRUPT, list(outcome.pending))]
-        return [(ERROR, repr(outcome.error)), *pending, *answers]
+        return [(ERROR, described(outcome.error)), *pending, *answers]
     if isinstance(outcome, Paused):
         return [(INTERRUPT, list(task.interrupts)), *answers]
     return []

@@ -45,6 +45,7 @@ from runtime.streaming.lifecycle import watchers_in
 from runtime.streaming.tee import joined
 from runtime.types.constants import ERROR, ERROR_SOURCE_NODE, INTERRUPT, PREVIOUS, RESUME, START
 from runtime.types.ids import CheckpointIds
+from runtime.types.telling import add_note, described
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -201,7 +202,7 @@ class Conductor:
             try:
                 await self.close()
             except Exception as failure:  # noqa: BLE001 - the node's error is what the caller must see first
-                error.add_note(f"Saving the run failed as well: {failure!r}")
+                add_note(error, f"Saving the run failed as well: {failure!r}")
             await self._tell_of_pauses()
             raise error
         await self.close(well=self._pause is None)
@@ -357,7 +358,7 @@ class Conductor:
     async def caught(self, task: Task, failure: Failed) -> None:
         """Make a failure durable before its handler starts: after a crash the handler runs, not the node."""
         if self.journal is not None:
-            writes = [(ERROR, repr(failure.error)), (ERROR_SOURCE_NODE, task.name)]
+            writes = [(ERROR, described(failure.error)), (ERROR_SOURCE_NODE, task.name)]
             self.journal.hold(self.checkpoint_id, task.id, task.path_text, writes)
             await self.journal.flush()
             await self.journal.settle(wait=True)
@@ -399,7 +400,7 @@ class Conductor:
 
     async def _failed(self, task: Task, outcome: Failed) -> None:
         self._failures.append((task, outcome))
-        await self._record_error(task, repr(outcome.error), outcome.pending)
+        await self._record_error(task, described(outcome.error), outcome.pending)
         if self.hub is not None:
             await self.hub.task_failed(self, task, outcome.error)
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import anyio
 import pytest
 
 from runtime import errors
@@ -185,3 +186,53 @@ async def test_a_branch_that_raises_says_which_node_it_belongs_to(saver: Any) ->
     with pytest.raises(ZeroDivisionError, match="lost") as caught:
         await builder.compile(checkpointer=saver).ainvoke({}, CONFIG)
     assert "'x'" in "\n".join(caught.value.__notes__)
+
+
+class UnspeakableError(Exception):
+    """Has no words, and takes none."""
+
+    def __repr__(self) -> str:
+        msg = "no repr"
+        raise RuntimeError(msg)
+
+    def add_note(self, _note: str) -> None:
+        msg = "no notes"
+        raise RuntimeError(msg)
+
+
+def failing(error: BaseException, *, in_thread: bool) -> Any:
+    def sync_node(_state: Any) -> None:
+        raise error
+
+    async def node(_state: Any) -> None:
+        raise error
+
+    return sync_node if in_thread else node
+
+
+@pytest.mark.parametrize("in_thread", [False, True])
+async def test_an_error_that_cannot_be_told_is_still_the_one_that_is_raised(saver: Any, in_thread: bool) -> None:
+    builder = fan(
+        ("one", failing(UnspeakableError(), in_thread=in_thread)), ("two", failing(UnspeakableError(), in_thread=False))
+    )
+    graph = builder.compile(saver)
+    with pytest.raises(UnspeakableError):
+        await graph.ainvoke({}, CONFIG)
+    assert "<UnspeakableError, whose repr() raises>" in [task.error for task in (await graph.aget_state(CONFIG)).tasks]
+
+
+@pytest.mark.parametrize("in_thread", [False, True])
+@pytest.mark.parametrize("waits", [False, True])
+async def test_a_generator_exit_of_a_node_is_a_failure_and_closes_nothing(
+    saver: Any, in_thread: bool, waits: bool
+) -> None:
+    async def late(_state: Any) -> None:
+        await anyio.lowlevel.checkpoint()
+        raise GeneratorExit("x")
+
+    node = late if waits and not in_thread else failing(GeneratorExit("x"), in_thread=in_thread)
+    graph = chain(("node", node)).compile(saver)
+    with pytest.raises(RuntimeError, match=r"A node raised GeneratorExit\('x'\)") as caught:
+        await graph.ainvoke({}, CONFIG)
+    assert isinstance(caught.value.__cause__, GeneratorExit)
+    assert (await graph.aget_state(CONFIG)).next == ("node",)
