@@ -112,7 +112,8 @@ class Database:
         """
         self._check()
         try:
-            return await self._crossing.call(self._borrowed, work)
+            # Under the shield of whoever writes; a deadline that passes there costs the connection, as it should.
+            return await self._crossing.pass_on(self._borrowed, work)
         except DRIVER_ERRORS as error:
             raise write_fault(error, self.name) from error
 

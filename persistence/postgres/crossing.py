@@ -52,6 +52,10 @@ class Crossing:
         await asyncio.wait((task,))
         return task.result()
 
+    async def pass_on(self, function: Callable[..., Coroutine[Any, Any, T]], *args: object) -> T:
+        """Do the same for a caller whom nobody cancels but in need: on asyncio without a task of its own."""
+        return await (BRIDGE.call(function, *args) if self._bridged else function(*args))
+
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
