@@ -229,4 +229,6 @@ async def test_after_leaving_everything_that_was_read_is_on_disk(saver: Any) -> 
 async def test_inmemory_savers_are_durable_at_once() -> None:
     graph = chain("one").compile(InMemorySaver())
     parts = await collect(graph.astream({"a": 1}, CONFIG, stream_mode="values", version="v2"))
-    assert [part["durable_upto"] for part in parts] == (await history(graph))[-1:] * 2
+    made = (await history(graph))[1:]
+    assert all(part["durable_upto"] in made[at:] for at, part in enumerate(parts))
+    assert parts[-1]["durable_upto"] == made[-1]

@@ -35,7 +35,9 @@ def forget() -> None:
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let langchain_core be missing."""
-    monkeypatch.setitem(sys.modules, "langchain_core", None)
+    loaded = [name for name in sys.modules if name.startswith("langchain_core")]
+    for name in {*loaded, "langchain_core", "langchain_core.callbacks"}:
+        monkeypatch.setitem(sys.modules, name, None)
     forget()
     yield
     monkeypatch.undo()
