@@ -58,7 +58,7 @@ def command_writes(plan: Plan, node: str, command: Command[Any]) -> list[Write]:
         raise ParentCommand(command)
     writes = update_writes(plan, node, command.update)
     goto = command.goto
-    targets = [goto] if isinstance(goto, (Send, str)) else goto
+    targets = goto if isinstance(goto, Iterable) and not isinstance(goto, str) else [goto]
     writes.extend(route_writes(plan, targets, f"Command.goto of node {node!r}"))
     return writes
 
@@ -105,7 +105,7 @@ def _validated(plan: Plan, node: str, key: str, value: Any) -> Any:
         raise
 
 
-def route_writes(plan: Plan, targets: Sequence[Any], source: str) -> list[Write]:
+def route_writes(plan: Plan, targets: Iterable[Any], source: str) -> list[Write]:
     """Return the trigger and Send writes for a list of targets. Raises UnknownNodeError, InvalidUpdateError."""
     writes: list[Write] = []
     for target in targets:

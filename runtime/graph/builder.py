@@ -10,6 +10,7 @@ from typing import Any, Generic, Literal, Self, Union, get_args, get_origin, get
 
 from runtime.actors.calling import Call
 from runtime.errors import GraphDefinitionError
+from runtime.graph.breakpoints import breakpoints
 from runtime.graph.compiled import CompiledStateGraph, check_strategy
 from runtime.graph.planning import plan_of
 from runtime.run.caching import caching_for
@@ -322,7 +323,8 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             GraphDefinitionError: the graph is not consistent.
 
         """
-        before, after = _breakpoints(interrupt_before), _breakpoints(interrupt_after)
+        before = breakpoints(interrupt_before or (), "interrupt_before")
+        after = breakpoints(interrupt_after or (), "interrupt_after")
         self.validate([*(before or ()), *(after or ())])
         self._check_aliases(node_aliases or {})
         check_strategy(multitask_strategy)
@@ -358,17 +360,15 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         if not name or any(mark in name for mark in "|:"):
             msg = f"{name!r} is no valid node name: it must not be empty nor contain '|' or ':'."
             raise GraphDefinitionError(msg)
+        if "\0" in name or any("\ud800" <= char <= "\udfff" for char in name):
+            msg = f"{name!r} is no valid node name: it holds a NUL or a lone surrogate, databases cannot key on it."
+            raise GraphDefinitionError(msg)
         if name in self.nodes:
             msg = f"Node {name!r} already present."
             raise GraphDefinitionError(msg)
 
     def _known(self) -> str:
         return ", ".join(self.nodes) or "none"
-
-
-def _breakpoints(names: Literal["*"] | Sequence[str] | None) -> frozenset[str] | None:
-    """Return the names, or None for all nodes."""
-    return None if names == "*" else frozenset(names or ())
 
 
 def policies(policy: RetryPolicy | Sequence[RetryPolicy] | None) -> tuple[RetryPolicy, ...]:

@@ -12,6 +12,7 @@ from runtime.engine.writing import require_node
 from runtime.errors import ConfigError
 from runtime.graph import state_api
 from runtime.graph.blocking import BlockingDoor
+from runtime.graph.breakpoints import breakpoints
 from runtime.graph.outlining import Drawable
 from runtime.graph.stream import GraphStream
 from runtime.run.conductor import conduct
@@ -273,11 +274,10 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
     ) -> frozenset[str] | None:
         if given is None:
             return compiled
-        if given == "*":
-            return None
-        for name in given:
+        names = breakpoints(given, what)
+        for name in names or ():
             require_node(self.program.plan, name, what)
-        return frozenset(given)
+        return names
 
     def _output_keys(self, keys: str | Sequence[str] | None) -> tuple[str, ...] | None:
         if keys is None:

@@ -213,7 +213,7 @@ class Editor:
     def _as_node(self, name: str | None) -> str:
         nodes = self.plan.nodes
         if name is not None:
-            if name not in nodes:
+            if not isinstance(name, str) or name not in nodes:
                 msg = f"Node {name!r} does not exist. Known nodes: {', '.join(nodes)}."
                 raise UnknownNodeError(msg)
             return name

@@ -5,7 +5,7 @@ Decides from what is stored and what was given, checks everything that can be ch
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from runtime.engine.applying import fold
@@ -24,15 +24,13 @@ from runtime.engine.resuming import (
 from runtime.engine.scheduling import due
 from runtime.engine.tasks import Moment, Task
 from runtime.engine.writing import command_writes, input_writes
-from runtime.errors import CheckpointNotFoundError, EmptyInputError, InvalidUpdateError
+from runtime.errors import CheckpointNotFoundError, EmptyInputError, InvalidUpdateError, UnknownInterruptError
 from runtime.run.telling_apart import may_have_run
 from runtime.run.travelling import Travel
 from runtime.types.command import Command
 from runtime.types.constants import INPUT, INTERRUPT, NULL_TASK_ID, RESUME, START
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from persistence.contracts.checkpoint import CheckpointTuple
     from runtime.run.conductor import Conductor
 
@@ -190,6 +188,8 @@ class Opening:
     async def _start_with(self, given: Any, parent: str | None, discarded: Sequence[Task] = ()) -> None:
         run = self.run
         input_writes(run.plan, given)
+        if isinstance(given, Mapping) and type(given) is not dict and run.plan.input_schema.kind != "bare":
+            given = dict(given)  # what kind of mapping brings the keys is nothing to store
         ran = {task.name: task.triggers for task in discarded if task.triggers}
         fold(run.cells, [[(START, given)]], ran, bump=bool(discarded))
         await run.record("input", parent)
@@ -321,10 +321,29 @@ class Opening:
         if below and run.journal is not None:
             targets = await run.journal.load_asking(below)
             targets.pop(run.ns, None)
+            self._check_reach(tasks, below if not targets else set(), below)
             run.call.travel = Travel(max(targets.values(), default=run.checkpoint_id), targets, answering=True)
         if not answered and not is_id_map(resume):
             run.loose_answers.append(resume)
         return answered
+
+    def _check_reach(self, tasks: list[Task], nowhere: Collection[str], put: Collection[str]) -> None:
+        """Refuse to answer at an old point what a branch of it would put under another id, and so ask again."""
+        assert self.saved is not None  # noqa: S101 - see _continue
+        ids = {task.id for task in tasks}
+        in_calls = {
+            question.id
+            for task_id, channel, value in self.saved.pending_writes or ()
+            if channel == INTERRUPT and task_id not in ids
+            for question in value
+        }
+        if unreachable := sorted({*nowhere, *(in_calls & set(put))}):
+            msg = (
+                f"Question {unreachable[0]!r} was put by a @task function, or in a subgraph with a saver of its own. At a "
+                "checkpoint that the thread has left, it cannot be answered again: go on from there with None as input, "
+                "and answer the question that is put then."
+            )
+            raise UnknownInterruptError(msg, reason="not_pending", interrupt_ids=unreachable, pending_ids=())
 
     async def _answer_on_journey(
         self, travel: Travel, tasks: list[Task], on_the_way: list[Task], resume: Any
@@ -335,6 +354,7 @@ class Opening:
             resume = await self._checked(travel, resume)
         put = {question.id for task in tasks for question in task.interrupts}
         answered = reopen(tasks, {key: value for key, value in resume.items() if key in put})
+        self._check_reach(tasks, set(), resume.keys() & put)
         for task in on_the_way:
             task.below = {**task.below, **resume}
             if task not in answered:

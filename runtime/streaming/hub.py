@@ -6,7 +6,7 @@ A run without a listener has no hub, so nothing is made for an observer who is n
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -67,7 +67,7 @@ class HubStatistics:
 def check_modes(given: str | Sequence[str]) -> tuple[frozenset[str], bool]:
     """Return the modes and whether a single one was asked for. Raises UnknownStreamModeError."""
     single = isinstance(given, str)
-    modes = (given,) if isinstance(given, str) else tuple(given)
+    modes: tuple[Any, ...] = tuple(given) if isinstance(given, Iterable) and not single else (given,)
     for mode in modes:
         if mode not in STREAM_MODES:
             msg = f"Unknown stream mode {mode!r}. Known modes: {', '.join(STREAM_MODES)}."

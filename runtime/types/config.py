@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Final, TypedDict, cast
@@ -95,7 +95,7 @@ def merge_configs(*configs: Mapping[str, Any] | None) -> RunnableConfig:
                     raise _wrong(f"config[{key!r}]", "a mapping", value)
                 merged[key] = {**merged.get(key, {}), **value}
             elif key == "tags":
-                if isinstance(value, str):
+                if isinstance(value, str) or not isinstance(value, Iterable):
                     raise _wrong("config['tags']", "a list of strings", value)
                 merged[key] = [*merged.get(key, ()), *value]
             elif key == "callbacks" and merged.get(key) is not None:

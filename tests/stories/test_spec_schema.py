@@ -1,7 +1,9 @@
 """From a schema to what nodes get, what they may return and what the caller sees."""
 
 import operator
+from collections import UserDict
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Annotated, Any, NotRequired, Required, TypedDict
 
 import pytest
@@ -63,6 +65,17 @@ async def test_input_and_output_are_filtered_by_their_schemas(saver: Any) -> Non
     assert seen == [{"q": "Q"}, {"sec": "S", "q": "Q"}]
     snapshot = await graph.aget_state(CONFIG)
     assert snapshot.values == {"q": "Q", "ans": "SQ", "mid": "m", "sec": "S"}
+
+
+class Unregistered(dict[str, Any]):
+    """A mapping that no store knows to rebuild."""
+
+
+@pytest.mark.parametrize("mapping", [Unregistered, MappingProxyType, UserDict])
+async def test_any_mapping_brings_the_keys_of_the_input(saver: Any, mapping: Any) -> None:
+    graph = chain("n").compile(checkpointer=saver)
+    assert (await graph.ainvoke(mapping({"a": 1}), CONFIG)) == {"a": 1, "log": ["n"]}
+    assert (await graph.ainvoke(mapping({"a": 2}), CONFIG)) == {"a": 2, "log": ["n", "n"]}
 
 
 async def test_the_values_stream_shows_the_keys_of_all_schemas(saver: Any) -> None:

@@ -5,10 +5,19 @@ from typing import Any
 
 import pytest
 
-from runtime.errors import CheckpointNotFoundError, OrphanedTaskError, UnknownInterruptError, UnknownNodeError
+from runtime.errors import (
+    CheckpointNotFoundError,
+    ConfigError,
+    GraphDefinitionError,
+    InvalidUpdateError,
+    OrphanedTaskError,
+    UnknownInterruptError,
+    UnknownNodeError,
+    UnknownStreamModeError,
+)
 from runtime.graph import START, StateGraph
 from runtime.types import Command, Send, interrupt
-from tests.stories.graphs import CONFIG, Log, chain, history, note
+from tests.stories.graphs import CONFIG, Log, chain, history, note, thread
 
 pytestmark = pytest.mark.anyio
 
@@ -177,3 +186,59 @@ async def test_an_alias_leads_old_names_to_new_nodes(saver: Any) -> None:
     renamed = chain("x", "new").compile(checkpointer=saver, node_aliases={"old": "new"})
     assert (await renamed.aget_state(CONFIG)).next == ("new",)
     assert (await renamed.ainvoke(None, CONFIG))["log"] == ["x", "new"]
+
+
+@pytest.mark.parametrize("names", ["src", ["src"], ("src",), {"src"}])
+@pytest.mark.parametrize("when", ["interrupt_before", "interrupt_after"])
+async def test_one_breakpoint_needs_no_list(saver: Any, when: str, names: Any) -> None:
+    builder = chain("src", "b")
+    graph = builder.compile(checkpointer=saver)
+    await graph.ainvoke({"log": []}, CONFIG, **{when: names})
+    stops = (await graph.aget_state(CONFIG)).next
+    assert stops == (("src",) if when == "interrupt_before" else ("b",))
+    compiled = builder.compile(checkpointer=saver, **{when: names})
+    await compiled.ainvoke({"log": []}, thread("compiled"))
+    assert (await compiled.aget_state(thread("compiled"))).next == stops
+
+
+@pytest.mark.parametrize("names", [5, [5], ["src", None]])
+@pytest.mark.parametrize("when", ["interrupt_before", "interrupt_after"])
+async def test_a_breakpoint_that_is_no_name(names: Any, when: Any) -> None:
+    builder = chain("src")
+    with pytest.raises(ConfigError, match=f"{when} must be"):
+        builder.compile(**{when: names})
+    with pytest.raises(ConfigError, match=f"{when} must be"):
+        await builder.compile().ainvoke({}, **{when: names})
+
+
+@pytest.mark.parametrize("goto", [5, None, {5}, [["src"]]])
+async def test_a_goto_that_is_no_name(saver: Any, goto: Any) -> None:
+    graph = chain(("src", lambda _state: Command(goto=goto))).compile(checkpointer=saver)
+    with pytest.raises(InvalidUpdateError, match="expected a node name or Send, got"):
+        await graph.ainvoke({}, CONFIG)
+    assert (await graph.aget_state(CONFIG)).next == ("src",)
+
+
+@pytest.mark.parametrize("name", [5, ["src"], ("src",)])
+async def test_an_update_as_what_is_no_name(saver: Any, name: Any) -> None:
+    graph = chain("src").compile(checkpointer=saver)
+    with pytest.raises(UnknownNodeError, match="does not exist. Known nodes"):
+        await graph.aupdate_state(CONFIG, {"log": []}, as_node=name)
+
+
+@pytest.mark.parametrize("mode", [5, [5], [["values"]]])
+async def test_a_stream_mode_that_is_no_name(mode: Any) -> None:
+    with pytest.raises(UnknownStreamModeError, match="Known modes"):
+        await chain("src").compile().ainvoke({}, stream_mode=mode)
+
+
+@pytest.mark.parametrize("tags", ["x", 5])
+async def test_tags_that_are_no_list(tags: Any) -> None:
+    with pytest.raises(ConfigError, match="a list of strings"):
+        await chain("src").compile().ainvoke({}, {"tags": tags})
+
+
+@pytest.mark.parametrize("name", ["", "a|b", "a:b", "a\0", "\ud800"])
+def test_a_name_that_no_database_can_key_on(name: str) -> None:
+    with pytest.raises(GraphDefinitionError, match="no valid node name"):
+        StateGraph(Log).add_node(name, note("n"))
