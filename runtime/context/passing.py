@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from typing_extensions import override
@@ -25,14 +25,12 @@ def heard(callbacks: Any, more: Sequence[Any], config: Mapping[str, Any], *, is_
     a manager. Without LangChain there is none, and a list will do.
     """
     handlers = [*_handlers(callbacks), *more]
-    try:
-        from langchain_core.callbacks import AsyncCallbackManager, CallbackManager  # noqa: PLC0415 - optional, and slow
-    except ImportError:
+    managers = _managers()
+    if managers is None:
         return handlers
     tags = list(dict.fromkeys([*getattr(callbacks, "inheritable_tags", ()), *(config.get("tags") or ())]))
     metadata = {**getattr(callbacks, "inheritable_metadata", {}), **_metadata(config)}
-    made = AsyncCallbackManager if is_async else CallbackManager
-    return made(
+    return managers[is_async](
         handlers=handlers,
         inheritable_handlers=list(handlers),
         parent_run_id=getattr(callbacks, "parent_run_id", None),
@@ -57,12 +55,28 @@ def seat(make: Callable[[], Mapping[str, Any]], *, wanted: bool) -> None:
 
     Unless ``wanted`` this is done only if LangChain is loaded.
     """
-    library: Any = sys.modules.get(LIBRARY)
-    if library is None and wanted:
-        with suppress(ImportError):
-            from langchain_core.runnables import config as library  # noqa: PLC0415 - optional, and slow to import
+    library: Any = _library() if wanted else sys.modules.get(LIBRARY)
     if library is not None:
         library.var_child_runnable_config.set(_Seated(make))
+
+
+@functools.cache
+def _library() -> Any:
+    try:
+        from langchain_core.runnables import config  # noqa: PLC0415 - optional, and slow to import
+    except ImportError:
+        return None
+    return config
+
+
+@functools.cache
+def _managers() -> tuple[Any, Any] | None:
+    """Return the managers for sync and for async nodes; None without LangChain."""
+    try:
+        from langchain_core.callbacks import AsyncCallbackManager, CallbackManager  # noqa: PLC0415 - optional, and slow
+    except ImportError:
+        return None
+    return CallbackManager, AsyncCallbackManager
 
 
 class _Seated(dict[str, Any]):

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from runtime.context import passing
 from runtime.graph import MessagesState, push_message
 from runtime.schema import messages as reducer
 from runtime.streaming import langchain
@@ -30,6 +31,8 @@ def forget() -> None:
     reducer._langchain.cache_clear()
     module._installed.cache_clear()
     langchain._makers.cache_clear()
+    passing._library.cache_clear()
+    passing._managers.cache_clear()
 
 
 @pytest.fixture
