@@ -421,7 +421,8 @@ def _command_targets(returned: Any) -> tuple[str, ...]:
 
 def check_saver(saver: Any) -> None:
     """Raise TypeError for something that is no saver."""
-    if saver is None or isinstance(saver, bool) or hasattr(saver, "aget_tuple"):
+    if saver is None or isinstance(saver, bool) or (hasattr(saver, "aget_tuple") and not isinstance(saver, type)):
         return
-    msg = f"checkpointer must be a saver (see persistence.memory, persistence.sqlite), got {type(saver).__name__}."
+    got = f"the class {saver.__name__}: make one" if isinstance(saver, type) else type(saver).__name__
+    msg = f"checkpointer must be a saver (see persistence.memory, persistence.sqlite), got {got}."
     raise TypeError(msg)

@@ -245,7 +245,7 @@ class Journal:
             raise error
         where = f"thread {self.thread_id!r}" + (f", namespace {self.ns!r}" if self.ns else "")
         msg = (
-            f"Another writer (a second process, or a second saver on the same database) moved {where} on while this "
+            f"Another writer (a second process, a second saver, or who deleted it) moved {where} on while this "
             "run was at work on it. What this run had not saved by then is not saved; the other's work is untouched. "
             "Read the thread's state and call again if it is still needed."
         )

@@ -115,7 +115,7 @@ def test_keys_that_disagree_are_refused() -> None:
         StateGraph(Log, input_schema=Other)
 
 
-@pytest.mark.parametrize("saver", [object(), "memory", 1])
+@pytest.mark.parametrize("saver", [object(), "memory", 1, InMemorySaver])
 def test_a_checkpointer_is_a_saver(saver: Any) -> None:
     with pytest.raises(TypeError, match="checkpointer must be a saver"):
         graph().compile(saver)
