@@ -9,6 +9,7 @@ import anyio
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
+from langchain_core.runnables import RunnableLambda
 
 from persistence.memory import InMemorySaver
 from runtime.errors import InvalidUpdateError
@@ -95,6 +96,14 @@ async def test_a_model_that_is_streamed_by_the_node_itself_is_heard_as_well() ->
         return {"messages": whole("".join(map(str, said)), identity="m1")}
 
     assert told(await heard(talk(("speak", node)))) == WORDS
+
+
+async def test_a_model_in_a_sequence_is_heard() -> None:
+    def node(state: Any) -> dict[str, Any]:
+        asking = RunnableLambda(lambda given: given["messages"]) | model() | RunnableLambda(lambda said: said)
+        return {"messages": list(asking.stream(state))[-1:]}
+
+    assert told(await heard(talk(("speak", node))))[:3] == WORDS
 
 
 @pytest.mark.parametrize("anyio_backend", [pytest.param(("asyncio", {}), id="asyncio")])

@@ -14,13 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from runtime import callbacks
 from runtime.context import passing
 from runtime.graph import MessagesState, push_message
 from runtime.schema import messages as reducer
 from runtime.streaming import langchain
 from runtime.streaming import messages as module
 from runtime.streaming.messages import id_of, identified, is_message, messages_in
-from runtime.types import Command, RunnableConfig
+from runtime.types import Command, RunnableConfig, interrupt
 from tests.stories.graphs import chain, collect
 
 ids = st.lists(st.integers(0, 5), max_size=4)
@@ -126,6 +127,23 @@ async def test_without_langchain_callbacks_are_handed_to_nodes_as_they_are() -> 
     await graph.ainvoke({}, {"callbacks": handler})
     await graph.ainvoke({}, {"callbacks": [handler]})
     assert seen == [[handler], [handler]]
+
+
+@pytest.mark.usefixtures("alone")
+async def test_without_langchain_pauses_are_told_all_the_same() -> None:
+    callbacks._handler_class.cache_clear()
+    told: list[Any] = []
+
+    class Watcher(callbacks.GraphCallbackHandler):
+        async def on_interrupt(self, event: callbacks.GraphInterruptEvent) -> None:
+            told.append(event.interrupts[0].value)
+
+    graph = chain(("ask", lambda _state: interrupt("?"))).compile()
+    try:
+        await graph.ainvoke({}, {"callbacks": [Watcher()]})
+    finally:
+        callbacks._handler_class.cache_clear()
+    assert told == ["?"]
 
 
 @pytest.mark.parametrize("loop", ["asyncio", "trio"])
