@@ -146,6 +146,11 @@ class Scope:
 
     def restart(self) -> None:
         """Begin another attempt."""
+        owner = self
+        while owner.run.answerer is not None:
+            owner = owner.run.answerer.scope
+        if owner is not self:
+            owner.questions.withdraw(self)
         self.children = self.task_calls = 0
         self._questions = self.subruns = None
         self.pushed = []
@@ -161,12 +166,13 @@ class Scope:
         """Return the recorded answer to this call, or pause the node."""
         return self.put(value, response_schema, aside=not self.inside)
 
-    def put(self, value: Any, response_schema: Any, *, aside: bool) -> Any:
+    def put(self, value: Any, response_schema: Any, *, aside: bool, askers: tuple[object, ...] = ()) -> Any:
         """Answer a question of this node, or of a subgraph without state of its own that it runs."""
         above = self.run.answerer
         if above is not None:
-            return above.scope.put(value, response_schema, aside=aside or above.aside or self.run.width > 1)
-        return self.questions.ask(value, response_schema, self.run.loose_answers, aside=aside)
+            aside = aside or above.aside or self.run.width > 1
+            return above.scope.put(value, response_schema, aside=aside, askers=(*askers, self))
+        return self.questions.ask(value, response_schema, self.run.loose_answers, aside=aside, askers=askers)
 
     @property
     def at_once(self) -> bool:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Questions:
     """What one attempt asks."""
 
-    __slots__ = ("_calls", "_claimed", "_task", "asked", "at_once", "settled")
+    __slots__ = ("_calls", "_claimed", "_from_below", "_task", "asked", "at_once", "settled")
 
     def __init__(self, task: Task) -> None:
         self._task = task
@@ -32,18 +32,39 @@ class Questions:
         """Whether questions were asked beside the node's own line of work."""
         self._claimed: set[str] = set()
         """Ids of the questions asked at once that came up again."""
+        self._from_below: list[tuple[tuple[object, ...], str | None]] = []
+        """Who asked in subgraphs without state, level by level; and the id of what was asked at once."""
         self.asked: list[Interrupt] = []
         """Those without an answer, with those of subgraphs."""
         self.settled: list[Interrupt] = []
         """Those asked at once that have their answer: kept, because the answer is found by the question's value."""
 
-    def ask(self, value: Any, response_schema: Any, loose: list[Any], *, aside: bool) -> Any:
+    def ask(
+        self, value: Any, response_schema: Any, loose: list[Any], *, aside: bool, askers: tuple[object, ...] = ()
+    ) -> Any:
         """Return the recorded answer, or pause the node.
 
         ``loose``: an answer given while nothing waited; the next question takes it. ``aside``: asked beside the node's
-        own line of work, so maybe at once with others.
+        own line of work, so maybe at once with others. ``askers``: who asks, in subgraphs without state.
         """
-        return self._beside(value, response_schema, loose) if aside else self._in_turn(value, response_schema, loose)
+        if aside:
+            return self._beside(value, response_schema, loose, askers)
+        if askers:
+            self._from_below.append((askers, None))
+        return self._in_turn(value, response_schema, loose)
+
+    def withdraw(self, asker: object) -> None:
+        """Forget what an asker in a subgraph without state has asked: it is tried again, and asks the same again."""
+        kept = []
+        for askers, mine in self._from_below:
+            if asker not in askers:
+                kept.append((askers, mine))
+            elif mine is None:
+                self._calls -= 1
+            else:
+                self._claimed.discard(mine)
+        self._from_below = kept
+        self.settled = [question for question in self.settled if question.id in self._claimed]
 
     def take_over(self, questions: tuple[Interrupt, ...]) -> None:
         """Add the questions of a subgraph."""
@@ -77,11 +98,13 @@ class Questions:
                 raise
         return self._by_id(interrupt_id(task.ns, index), value, response_schema)
 
-    def _beside(self, value: Any, response_schema: Any, loose: list[Any]) -> Any:
+    def _beside(self, value: Any, response_schema: Any, loose: list[Any], askers: tuple[object, ...]) -> Any:
         self.at_once = True
         known = self._known(value)
         mine = self._new_id() if known is None else known
         self._claimed.add(mine)
+        if askers:
+            self._from_below.append((askers, mine))
         if loose and mine not in self._task.below:
             self._task.below[mine] = loose.pop()
         if mine in self._task.below:

@@ -339,9 +339,9 @@ class Opening:
         }
         if unreachable := sorted({*nowhere, *(in_calls & set(put))}):
             msg = (
-                f"Question {unreachable[0]!r} was put by a @task function, or in a subgraph with a saver of its own. At a "
-                "checkpoint that the thread has left, it cannot be answered again: go on from there with None as input, "
-                "and answer the question that is put then."
+                f"Question {unreachable[0]!r} was put by a @task function, or in a subgraph with a saver of its own. "
+                "At a checkpoint that the thread has left, it cannot be answered again: go on from there with None as "
+                "input, and answer the question that is put then."
             )
             raise UnknownInterruptError(msg, reason="not_pending", interrupt_ids=unreachable, pending_ids=())
 
