@@ -11,6 +11,7 @@ from typing import Any
 from persistence.errors import UnknownTypeError
 from persistence.serde import Serializer, catalog, containers, times, values
 from persistence.serde.reading import Reader
+from runtime.engine.vocabulary import register
 
 
 class Unregistered:
@@ -44,6 +45,7 @@ class ShowingSerializer(Serializer):
 
     def __init__(self) -> None:
         super().__init__()
+        register()  # no graph has done it: questions and the like are the runtime's own
         kinds = containers.READS | values.READS | times.READS | catalog.READS
         self._showing = Reader(_Catalog(self.registry, strict=True), kinds)
 

@@ -13,6 +13,8 @@ import pytest
 
 from persistence.sqlite import SqliteSaver
 from runtime.cli.unregistered import ShowingSerializer
+from runtime.graph import START, StateGraph
+from runtime.types import interrupt
 
 if TYPE_CHECKING:
     from tests.runtime.cli.commands import Command
@@ -123,6 +125,15 @@ def test_history_tells_of_failures(command: Command, db: str) -> None:
     rows = command("history", "failed", "--db", db, "--json").document["checkpoints"]
     assert [(task["name"], task["outcome"]) for task in rows[0]["tasks"]] == [("second", "failed")]
     assert "(failed)" in command("history", "failed", "--db", db).out
+
+
+def test_a_question_is_shown_to_a_process_that_has_no_graph(process: Command, tmp_path: Path) -> None:
+    builder = StateGraph(dict).add_node("ask", lambda _state: {"answer": interrupt("sure?")}).add_edge(START, "ask")
+    with SqliteSaver(tmp_path / "asked.db") as saver:
+        builder.compile(saver).invoke({}, {"configurable": {"thread_id": "t"}})
+    (asked,) = process("show", "t", "--db", "asked.db", "--json").document["tasks"]
+    assert "unregistered" not in json.dumps(asked)
+    assert "sure?" in json.dumps(asked)
 
 
 def test_show_the_newest_checkpoint(command: Command, db: str) -> None:
