@@ -1,4 +1,4 @@
-"""A saver that keeps checkpoints in PostgreSQL."""
+"""A saver that keeps checkpoints in PostgreSQL, and a store that can share the database."""
 
 try:
     import asyncpg as _driver  # noqa: F401 - only whether it is there
@@ -8,7 +8,9 @@ except ModuleNotFoundError as error:
 
 from persistence.postgres.options import Options
 from persistence.postgres.saver import PostgresSaver
+from persistence.postgres.store import PostgresStore
 
 AsyncPostgresSaver = PostgresSaver
+AsyncPostgresStore = PostgresStore
 
-__all__ = ["AsyncPostgresSaver", "Options", "PostgresSaver"]
+__all__ = ["AsyncPostgresSaver", "AsyncPostgresStore", "Options", "PostgresSaver", "PostgresStore"]

@@ -80,8 +80,8 @@ class Database:
         self._finalizer: weakref.finalize[..., Database] | None = None
         self.name = _name(source)
 
-    async def open(self, layout: Layout) -> None:
-        """Connect once and bring the tables up to date.
+    async def open(self, prepare: Callable[[Session], Awaitable[None]]) -> None:
+        """Connect once and prepare the tables.
 
         Raises:
             BackendOpenError: It cannot be reached, or its tables are not ours; nothing was changed.
@@ -90,7 +90,7 @@ class Database:
         # Also runs when the interpreter exits, which __del__ may not.
         self._finalizer = weakref.finalize(self, _forgotten, repr(self))
         try:
-            await self._crossing.call(self._start, layout)
+            await self._crossing.call(self._start, prepare)
         except DRIVER_ERRORS as error:
             message = f"{self.name} cannot be opened: {described(error)}"
             raise BackendOpenError(message) from error
@@ -119,6 +119,15 @@ class Database:
 
     async def read(self, work: Callable[[Session], Awaitable[T]]) -> T:
         """Look something up, again while a fault may pass: as long as commits are tried."""
+        return await self._tried(work, read_fault)
+
+    async def persist(self, work: Callable[[Session], Awaitable[T]]) -> T:
+        """Do something that may be done twice, again while a fault may pass."""
+        return await self._tried(work, write_fault)
+
+    async def _tried(
+        self, work: Callable[[Session], Awaitable[T]], told: Callable[[BaseException, str], PersistenceError]
+    ) -> T:
         attempt = 0
         while True:
             attempt += 1
@@ -126,7 +135,7 @@ class Database:
             try:
                 return await self._crossing.call(self._borrowed, work)
             except DRIVER_ERRORS as error:
-                fault = read_fault(error, self.name)
+                fault = told(error, self.name)
                 if not isinstance(fault, TransientBackendError) or attempt == self._limits.attempts:
                     raise fault from error
             await anyio.sleep(delay(attempt, self._limits))
@@ -136,9 +145,9 @@ class Database:
             message = f"{self!r} is not open."
             raise PersistenceClosedError(message)
 
-    async def _start(self, layout: Layout) -> None:
+    async def _start(self, prepare: Callable[[Session], Awaitable[None]]) -> None:
         self._lender = await self._made()
-        await self._borrowed(partial(layout.migrate, name=self.name))
+        await self._borrowed(prepare)
 
     async def _made(self) -> Lender:
         if isinstance(self._source, str):
@@ -190,7 +199,7 @@ class PostgresBackend:
         Raises:
             BackendOpenError: It cannot be reached, or its tables are not ours; nothing was changed.
         """
-        await self._database.open(LAYOUT)
+        await self._database.open(partial(LAYOUT.migrate, name=self._database.name))
 
     async def close(self) -> None:
         """Close every connection; safe to call again."""

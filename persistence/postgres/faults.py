@@ -26,6 +26,7 @@ _USELESS: Final = ("08", "25006", "57P")
 """Those after which the connection is of no more use."""
 
 _ADVICE: Final = {
+    "0A000": "a search by meaning needs the extension pgvector on the server",
     "25006": "it takes no writes: connect to the primary, for example with target_session_attrs=read-write",
     "28": "check user, password and pg_hba.conf",
     "3D000": "create the database first",

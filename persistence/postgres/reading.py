@@ -8,6 +8,7 @@ import msgspec
 
 from persistence.contracts.backend import BlobKey, CheckpointRow, Page, Query, WriteRow
 from persistence.postgres import jsonb
+from persistence.postgres.narrowing import Values
 from persistence.postgres.statements import QUERIES
 from persistence.writer.decoding import group_writes
 
@@ -34,19 +35,8 @@ async def page(session: Session, query: Query) -> Page:
     return _page(await session.rows(sql, *values))
 
 
-class _Values:
-    """Bound values, each with the number it goes by."""
-
-    def __init__(self, *first: object) -> None:
-        self.held: list[object] = list(first)
-
-    def bind(self, value: object) -> str:
-        self.held.append(value)
-        return f"${len(self.held)}"
-
-
 def _statement(query: Query) -> tuple[str, list[object]]:
-    values = _Values(query.limit)
+    values = Values(query.limit)
     source, found = EVERYTHING, []
     if query.thread_id is not None:
         bound = values.bind(query.thread_id)
@@ -70,7 +60,7 @@ def _statement(query: Query) -> tuple[str, list[object]]:
     return QUERIES["page"].format(source=source, conditions=conditions), values.held
 
 
-def _equals(values: _Values, key: str, item: object) -> str:
+def _equals(values: Values, key: str, item: object) -> str:
     """Compare what the metadata holds under a key; numbers by value, so either zero equals the other."""
     alike = [0.0, -0.0] if type(item) in {int, float} and item == 0 else [item]
     held = values.bind(jsonb.key(key))

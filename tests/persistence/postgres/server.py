@@ -41,6 +41,8 @@ class Server:
     def __enter__(self) -> Self:
         self._keeper = start_blocking_portal("asyncio", name="administrator of the test database")
         self._portal = self._keeper.__enter__()
+        # In a schema that stays: whoever needs it finds it there.
+        self.rows("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,4 +1,4 @@
-"""Every store passes the same tests: the one in memory and the one in a file."""
+"""Every store passes the same tests: the one in memory, the one in a file and the one on a server."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from persistence.memory import InMemoryStore
+from persistence.postgres import PostgresStore
 from persistence.sqlite import SqliteStore
 from persistence.stores.managed import ManagedStore
 from tests.persistence.stores.clocks import Clock
@@ -27,14 +28,21 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "memory.sqlite"
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 async def open_store(request: pytest.FixtureRequest, path: Path, clock: Clock) -> AsyncIterator[OpenStore]:
     """Return what opens a store with options; it is closed after the test."""
+    url = request.getfixturevalue("postgres_url") if request.param == "postgres" else ""
     async with AsyncExitStack() as opened:
 
         async def make(**options: Any) -> ManagedStore:
             given = {"clock": clock, **options}
-            store = InMemoryStore(**given) if request.param == "memory" else SqliteStore(path, **given)
+            store: ManagedStore
+            if request.param == "memory":
+                store = InMemoryStore(**given)
+            elif request.param == "postgres":
+                store = PostgresStore(url, **given)
+            else:
+                store = SqliteStore(path, **given)
             return await opened.enter_async_context(store)
 
         yield make

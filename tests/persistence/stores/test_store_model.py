@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from persistence.memory import InMemoryStore
+from persistence.postgres import PostgresStore
+from persistence.serde.encrypted import EncryptedSerializer
 from persistence.sqlite import SqliteStore
 from runtime.store import GetOp, ListNamespacesOp, MatchCondition, Op, PutOp, SearchOp
+from tests.persistence.postgres.server import Server
 from tests.persistence.stores.clocks import Clock
 
 pytestmark = pytest.mark.anyio
@@ -153,17 +157,44 @@ histories = st.lists(st.tuples(batches, st.sampled_from([0, 0, 0.5, 1, 2])), min
 @settings(max_examples=60)
 @given(histories)
 async def test_stores_agree_with_a_dict(history: list[tuple[list[Op], float]]) -> None:
-    clock = Clock()
-    options: Any = {"clock": clock, "index": {"dims": 2, "embed": embed, "fields": ["text"]}}
-    model, memory = Model(clock), InMemoryStore(**options)
-    async with SqliteStore(":memory:", **options) as sqlite:
-        for batch, minutes in history:
-            expected = model.batch(batch)
-            assert [shown(result) for result in await memory.abatch(batch)] == expected
-            assert [shown(result) for result in await sqlite.abatch(batch)] == expected
-            clock.advance(minutes=minutes)
-        assert await memory.asweep_ttl() == await sqlite.asweep_ttl()
-        everything: list[Op] = [SearchOp((), limit=100), SearchOp((), limit=100, query="two"), ListNamespacesOp()]
-        expected = model.batch(everything)
-        assert [shown(result) for result in await memory.abatch(everything)] == expected
-        assert [shown(result) for result in await sqlite.abatch(everything)] == expected
+    async with SqliteStore(":memory:", **(options := chosen())) as sqlite:
+        await agree([InMemoryStore(**options), sqlite], options["clock"], history)
+
+
+@pytest.mark.slow
+@settings(max_examples=25)
+@given(history=histories)
+async def test_the_store_on_a_server_agrees_with_a_dict(schema: str, history: list[tuple[list[Op], float]]) -> None:
+    sealed: Any = {**chosen(), "serde": EncryptedSerializer(b"0123456789abcdef")}
+    for options in (chosen(), sealed):
+        async with PostgresStore(schema, **options) as store:
+            await agree([store], options["clock"], history)
+            options["clock"].advance(minutes=1e6)
+            await store.asweep_ttl()
+            await store.abatch([PutOp(item.namespace, item.key, None) for item in await store.asearch((), limit=1000)])
+
+
+@pytest.fixture(scope="module")
+def schema(postgres: Server) -> Iterator[str]:
+    """A schema that every example empties for itself."""
+    with postgres.schema() as url:
+        yield url
+
+
+def chosen() -> dict[str, Any]:
+    return {"clock": Clock(), "index": {"dims": 2, "embed": embed, "fields": ["text"]}}
+
+
+async def agree(stores: list[Any], clock: Clock, history: list[tuple[list[Op], float]]) -> None:
+    """Have the stores and a dict do the same, and compare what they answer."""
+    model = Model(clock)
+    for batch, minutes in history:
+        expected = model.batch(batch)
+        for store in stores:
+            assert [shown(result) for result in await store.abatch(batch)] == expected
+        clock.advance(minutes=minutes)
+    assert len({await store.asweep_ttl() for store in stores}) == 1
+    everything: list[Op] = [SearchOp((), limit=100), SearchOp((), limit=100, query="two"), ListNamespacesOp()]
+    expected = model.batch(everything)
+    for store in stores:
+        assert [shown(result) for result in await store.abatch(everything)] == expected

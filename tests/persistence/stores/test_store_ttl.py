@@ -15,6 +15,8 @@ from trio.testing import MockClock
 
 from persistence.errors import PersistenceClosedError, TransientBackendError
 from persistence.memory import InMemoryStore
+from persistence.postgres import PostgresStore
+from persistence.postgres.sessions import Session
 from persistence.sqlite import SqliteStore
 from persistence.stores.managed import ManagedStore
 from persistence.stores.sweeping import Sweeper
@@ -244,10 +246,17 @@ async def test_stopping_waits_no_longer_than_it_is_told() -> None:
         assert await sweeper.stop(None)
 
 
-def rows(store: ManagedStore) -> int:
+async def rows(store: ManagedStore) -> int:
     """Return how many items there are, expired ones included."""
     if isinstance(store, InMemoryStore):
         return len(store._shelves)
+    if isinstance(store, PostgresStore):
+
+        async def counting(session: Session) -> int:
+            counted: int = (await session.rows("SELECT count(*) FROM store"))[0][0]
+            return counted
+
+        return await store._database.read(counting)
     assert isinstance(store, SqliteStore)
     with closing(sqlite3.connect(store._path)) as raw:
         count: int = raw.execute("SELECT count(*) FROM store").fetchone()[0]
@@ -259,11 +268,11 @@ async def test_the_sweeper_of_an_open_store_deletes(open_store: OpenStore, clock
     await store.aput(NS, "a", {"x": 1}, ttl=1)
     await store.aput(NS, "b", {"x": 1})
     clock.advance(minutes=1)
-    assert rows(store) == 2
+    assert await rows(store) == 2
     await store.astart_ttl_sweeper()
-    while rows(store) == 2:
+    while await rows(store) == 2:
         await anyio.sleep(0.001)
-    assert rows(store) == 1
+    assert await rows(store) == 1
     assert await store.astop_ttl_sweeper()
     assert not store._sweeper.running
     await store.astart_ttl_sweeper(60)
