@@ -7,10 +7,11 @@ blocking API also works beside a running loop: from worker threads, or from a no
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import anyio
 from anyio import from_thread
@@ -28,9 +29,12 @@ class _Portal:
     """The process's portal, started at its first use."""
 
     portal: BlockingPortal | None = None
+    forked: bool = False
+    """This process is a fork of one in which threads may have been at work; none of them is here."""
     token: EventLoopToken
     thread: int
     keeper: Any
+    left_behind: ClassVar[list[Any]] = []
 
 
 def home() -> tuple[EventLoopToken, int]:
@@ -50,6 +54,20 @@ def _close() -> None:
     Not left to garbage collection: by then the interpreter has frozen the thread, and waiting for it would never end.
     """
     _Portal.keeper.__exit__(SystemExit, SystemExit(), None)
+
+
+def _forget() -> None:
+    """Start anew in a forked child, which has the parent's portal but not its thread."""
+    if _Portal.portal is not None:
+        _Portal.left_behind.append(_Portal.keeper)  # collecting it as garbage would wait for the thread
+        _Portal.portal = None
+    _Portal.forked = True
+    atexit.unregister(_close)
+    _LOCK.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_forget)
 
 
 def is_elsewhere(thread: int) -> bool:
@@ -76,13 +94,17 @@ def call(function: Callable[[], Awaitable[T]], *, at: EventLoopToken | None, thr
         instead: the async method to name if waiting here would deadlock.
 
     Raises:
-        SaverLoopError: this is the thread of that loop, so waiting for it would never end.
+        SaverLoopError: this is the thread of that loop, or it stayed behind in the process that this is a fork of: so
+            waiting for it would never end.
 
     An interrupt (Ctrl-C) while waiting cancels the function, then goes on.
 
     """
     if at is None:
         at, thread = home()
+    if _Portal.forked and thread not in {each.ident for each in threading.enumerate()}:
+        msg = "It was opened before this process was forked, and only that process can use it. Open another one here."
+        raise SaverLoopError(msg)
     if thread == threading.get_ident():
         msg = f"Waiting here would deadlock: this thread runs the event loop that is to do the work. Await {instead}()."
         raise SaverLoopError(msg)
@@ -109,9 +131,12 @@ class Entered:
     def __init__(self, manager: AbstractAsyncContextManager[Any]) -> None:
         home()
         assert _Portal.portal is not None  # noqa: S101 - home() starts it
+        self._process = os.getpid()
         self._held = _Portal.portal.wrap_async_context_manager(manager)
         self.value = self._held.__enter__()
 
     def exit(self, *error: Any) -> None:
-        """Leave it; returns once it has closed."""
+        """Leave it; returns once it has closed. A forked child leaves that to its parent."""
+        if os.getpid() != self._process:
+            return
         self._held.__exit__(*error)

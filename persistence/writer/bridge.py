@@ -7,6 +7,7 @@ On asyncio nothing is bridged. A crossing costs two thread switches each way, so
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,6 +25,10 @@ class Bridge:
 
     def __init__(self) -> None:
         """Make a bridge nobody uses yet."""
+        self.forget()
+
+    def forget(self) -> None:
+        """Be as new: in a forked child, which has no part in its parent's thread."""
         self._lock = threading.Lock()
         self._users = 0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -99,6 +104,9 @@ def _notify(token: trio.lowlevel.TrioToken, done: trio.Event) -> None:
 
 
 BRIDGE = Bridge()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=BRIDGE.forget)
 
 
 def on_trio() -> bool:

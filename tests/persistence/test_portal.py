@@ -46,3 +46,48 @@ async def test_a_program_that_forgets_to_close_its_saver_ends_and_keeps_what_it_
     assert await anyio.to_thread.run_sync(program, PUT, tmp_path) == 0
     async with SqliteSaver(tmp_path / "threads.db") as saver:
         assert await saver.aget_tuple({"configurable": {"thread_id": "1"}}) is not None
+
+
+FORK: Final = """
+import os
+import signal
+
+import anyio
+
+from persistence.errors import SaverLoopError
+from persistence.sqlite import SqliteSaver
+
+CONFIG = {"configurable": {"thread_id": "1"}}
+
+
+async def look():
+    async with SqliteSaver("threads.db") as own:
+        return await own.aget_tuple(CONFIG)
+
+
+def refused(saver):
+    try:
+        saver.get(CONFIG)
+    except SaverLoopError as error:
+        return "forked" in str(error)
+
+
+with SqliteSaver("threads.db") as parents:
+    assert parents.get(CONFIG) is None
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)
+        assert refused(parents)
+        with SqliteSaver("threads.db") as own:
+            assert own.get(CONFIG) is None
+        assert anyio.run(look, backend="trio") is None
+    else:
+        assert os.waitpid(child, 0)[1] == 0
+        assert parents.get(CONFIG) is None
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_child_opens_its_own_and_is_refused_its_parents(tmp_path: Path) -> None:
+    assert program(FORK, tmp_path) == 0
