@@ -154,7 +154,7 @@ class SqliteCache(BlockingCache, BaseCache):
     ) -> T:
         """Run a function in the connection's thread. A cancel gives up the wait; the function runs to its end."""
         if self._connection is None or self._home is None:
-            message = f"{self!r} is not open: use it inside 'async with cache:'."
+            message = f"{self!r} is not open: use it inside 'async with cache:' (or 'with cache:')."
             raise PersistenceClosedError(message)
         self._home.check(self)
         try:

@@ -148,7 +148,7 @@ class GroupCommitSaver(RowSaver):
         return self._actor
 
     def _closed(self) -> PersistenceClosedError:
-        return PersistenceClosedError(f"{self!r} is not open: use it inside 'async with saver:'.")
+        return PersistenceClosedError(f"{self!r} is not open: use it inside 'async with saver:' (or 'with saver:').")
 
     def __repr__(self) -> str:
         """Tell what it keeps its rows in, and whether it is open."""
