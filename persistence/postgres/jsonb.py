@@ -26,6 +26,8 @@ _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*')
 _NEGATIVE_ZERO: Final = "-1e-400"
 """Not zero to a numeric, but negative zero to everybody who reads a float."""
 
+_NO_FLOATS: Final = frozenset({str, int, bool, type(None)})
+
 _encode = msgspec.json.Encoder(order="sorted").encode
 _decode = msgspec.json.Decoder().decode
 
@@ -37,17 +39,14 @@ def canonical(text: str) -> str:
 
 def sealed(text: str) -> tuple[str, str]:
     """Return JSON for a jsonb column with the checksum of what it means."""
-    data = _encode(_decode(text))
-    return stored(data.decode()), checksum(data)
+    body = _decode(text)
+    data = _encode(body)
+    return _escaped(data.decode(), numbers=_holds_floats(body)), checksum(data)
 
 
 def stored(text: str) -> str:
     """Return JSON as a jsonb column takes it and gives it back."""
-    if ESCAPE in text or _NUL in text:
-        text = _NUL_OR_ESCAPE.sub(_escape, text)
-    if _ODD_NUMBER.search(text):
-        text = _TOKEN.sub(_number, text)
-    return text
+    return _escaped(text, numbers=True)
 
 
 def restored(text: str) -> str:
@@ -68,6 +67,23 @@ def value(item: Any) -> str:
 def key(name: str) -> str:
     """Return a key as jsonb columns hold it."""
     return name.replace(ESCAPE, f"{ESCAPE}1").replace("\0", f"{ESCAPE}0")
+
+
+def _escaped(text: str, *, numbers: bool) -> str:
+    if ESCAPE in text or _NUL in text:
+        text = _NUL_OR_ESCAPE.sub(_escape, text)
+    if numbers and _ODD_NUMBER.search(text):
+        text = _TOKEN.sub(_number, text)
+    return text
+
+
+def _holds_floats(body: Any) -> bool:
+    """Whether a checkpoint may hold floats: as values, which is seldom, or where none belong."""
+    try:
+        held = (*body["channel_values"].values(), *body["channel_versions"].values())
+    except (TypeError, KeyError, AttributeError):
+        return True
+    return not _NO_FLOATS.issuperset(map(type, held))
 
 
 def _escape(match: re.Match[str]) -> str:

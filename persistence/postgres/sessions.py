@@ -44,7 +44,8 @@ class Session:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
         """Commit everything inside together, or nothing if it fails."""
-        await self.script("BEGIN ISOLATION LEVEL READ COMMITTED")
+        # Behind a pooler the session's own settings are not ours to choose.
+        await self.script("BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL jit = off")
         self._inside = True
         try:
             yield

@@ -43,6 +43,7 @@ def exactly(value: Any) -> str:
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.dictionaries(texts, values, max_size=4), min_size=1, max_size=8))
 @example([{name: [name, {name: 0.0}]} for name in HOSTILE])
+@example([{"channel_values": {"a": 1e16}, "channel_versions": {"a": "1"}}])
 @example([{"a": [1e16, -1e16, 1e300, 1e22, 5e-324, -0.0, 0.0, 1.0, -1.5, 2**63, 1e15, 123456789012345680.0]}])
 def test_everything_comes_back(through: Callable[[list[str]], list[str]], items: list[Any]) -> None:
     sent = [msgspec.json.encode(value).decode() for value in items]
@@ -60,6 +61,18 @@ def test_a_checksum_is_of_the_meaning(value: dict[str, Any], key: str, other: An
     assert jsonb.sealed(msgspec.json.encode(turned).decode())[1] == kind
     changed = {**value, key: other}
     assert (jsonb.sealed(msgspec.json.encode(changed).decode())[1] == kind) == (exactly(changed) == exactly(value))
+
+
+def test_floats_are_found_where_checkpoints_hold_them() -> None:
+    for body in (
+        {"channel_values": {"a": 1e16}, "channel_versions": {"a": "1"}},
+        {"channel_values": {"a": 1}, "channel_versions": {"a": 1e16}},
+        {"channel_values": {"a": [1e16]}, "channel_versions": {}},
+        {"channel_values": [1e16]},
+        [1e16],
+    ):
+        text, _ = jsonb.sealed(msgspec.json.encode(body).decode())
+        assert "10000000000000000.0" in text
 
 
 def test_plain_json_is_sent_as_it_is() -> None:

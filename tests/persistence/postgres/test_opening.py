@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import asyncpg
 import pytest
+from langgraph.checkpoint.postgres import PostgresSaver as PeerSaver
+from langgraph.store.postgres import PostgresStore as PeerStore
 
 from persistence.errors import BackendOpenError, PersistenceError, SchemaVersionError
-from persistence.postgres import AsyncPostgresSaver, Options, PostgresSaver
+from persistence.postgres import AsyncPostgresSaver, Options, PostgresSaver, PostgresStore
 from tests.persistence.writer.samples import config, put
 
 if TYPE_CHECKING:
@@ -155,6 +157,22 @@ async def test_tables_of_others_are_refused_and_left_alone(
     before = postgres.rows(listed, url=postgres_url)
     with pytest.raises(kind, match=words):
         await PostgresSaver(postgres_url).__aenter__()
+    assert postgres.rows(listed, url=postgres_url) == before
+
+
+async def test_langgraphs_own_tables_are_left_alone(postgres: Server, postgres_url: str) -> None:
+    # Its driver takes the schema as an option of the session.
+    theirs = postgres_url.replace("search_path=", "options=-csearch_path%3D").replace(":@", "@")
+    with PeerSaver.from_conn_string(theirs) as saver:
+        saver.setup()
+    with PeerStore.from_conn_string(theirs) as store:
+        store.setup()
+    listed = "SELECT v FROM checkpoint_migrations ORDER BY v"
+    before = postgres.rows(listed, url=postgres_url)
+    with pytest.raises(BackendOpenError, match=r"holds LangGraph's tables checkpoint_blobs, .*search_path=NAME"):
+        await PostgresSaver(postgres_url).__aenter__()
+    with pytest.raises(BackendOpenError, match="belongs to another program: store"):
+        await PostgresStore(postgres_url).__aenter__()
     assert postgres.rows(listed, url=postgres_url) == before
 
 
