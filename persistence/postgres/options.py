@@ -10,8 +10,9 @@ from typing import Any, Final
 import asyncpg
 
 SESSION: Final = {"default_transaction_isolation": "read committed", "jit": "off"}
-"""What each own connection starts with. Heads are compared in READ COMMITTED. The server would compile queries whose cost
-it overrates, as it does not know how many rows a checkpoint rests on; that takes a hundred times as long as they do."""
+"""What each own connection starts with, unless ``connect_arguments`` say otherwise. Heads are compared in READ COMMITTED.
+The server would compile queries whose cost it overrates, as it does not know how many rows a checkpoint rests on; that
+takes a hundred times as long as they do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +43,9 @@ class Options:
 
     async def connect(self, url: str) -> asyncpg.Connection:
         """Return a new connection. Raises an error of the driver."""
-        arguments: dict[str, Any] = {"timeout": self.connect_timeout}
+        arguments: dict[str, Any] = {"timeout": self.connect_timeout, **self.connect_arguments}
         if self.transaction_pooler:
             arguments["statement_cache_size"] = 0  # and poolers refuse settings that they do not know
         else:
-            arguments["server_settings"] = SESSION
-        return await asyncpg.connect(url, **{**arguments, **self.connect_arguments})
+            arguments["server_settings"] = {**SESSION, **arguments.get("server_settings", {})}
+        return await asyncpg.connect(url, **arguments)
