@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import anyio
 
 from runtime.errors import GraphInterrupt
+from runtime.streaming.change import Change
 
 
 class Subruns:
@@ -17,8 +18,8 @@ class Subruns:
 
     def __init__(self) -> None:
         self._active: set[anyio.CancelScope] = set()
-        self._changed = anyio.Event()
-        """Set, and replaced, whenever a run ends."""
+        self._changed = Change()
+        """Told of each run that ends."""
         self._over = False
         """Whether the node has ended; what it left behind may start nothing more."""
         self.taken: set[str] = set()
@@ -35,7 +36,7 @@ class Subruns:
                 return await start()
         finally:
             self._active.discard(scope)
-            self._tell()
+            self._changed.tell()
         raise GraphInterrupt  # the node has ended without it
 
     async def pause(self, questions: tuple[Any, ...]) -> NoReturn:
@@ -50,13 +51,9 @@ class Subruns:
     async def end(self) -> None:
         """Cancel what still runs, and return once it has ended."""
         self._over = True
-        self._tell()
+        self._changed.tell()
         with anyio.CancelScope(shield=True):
             while self._active:
                 for scope in self._active:
                     scope.cancel()
                 await self._changed.wait()
-
-    def _tell(self) -> None:
-        self._changed.set()
-        self._changed = anyio.Event()

@@ -16,6 +16,7 @@ import anyio
 from runtime.engine.projecting import node_input, updates_of_task, values_of, values_with, writes_view
 from runtime.engine.resuming import waiting
 from runtime.errors import ConfigError, StreamOverflowError, UnknownStreamModeError
+from runtime.streaming.change import Change
 from runtime.streaming.langchain import HEARD, handlers
 from runtime.streaming.messages import id_of, identified, messages_in, messages_of
 from runtime.streaming.progress import Progress
@@ -134,8 +135,8 @@ class Hub:
         self._held: list[tuple[str, str, Any]] = []
         """Pauses that are told once they are durable."""
         self._peak = 0
-        self._readable = anyio.Event()
-        self._writable = anyio.Event()
+        self._readable = Change()
+        self._writable = Change()
         self.closed = False
         """Set when the reader leaves."""
 
@@ -153,7 +154,7 @@ class Hub:
         """Add a chunk, whatever waits already."""
         self._chunks.append((self.progress.due() if due is None else due, self._shaped(ns, mode, payload)))
         self._peak = max(self._peak, len(self._chunks))
-        self._readable.set()
+        self._readable.tell()
         if self._patient and len(self._chunks) >= PATIENCE:
             for scope in self._patient:
                 scope.cancel()
@@ -172,21 +173,19 @@ class Hub:
         """Say that nothing more comes, and how the run ended."""
         self.progress.end()
         self._chunks.append((None, (END_OF_STREAM, error)))
-        self._readable.set()
+        self._readable.tell()
 
     async def get(self) -> Any:
         """Return the next chunk, or ``(END_OF_STREAM, error)``."""
         while not self._chunks:
             if self.closed:
                 return END_OF_STREAM, None
-            if self._readable.is_set():
-                self._readable = anyio.Event()
             await self._readable.wait()
         due, chunk = self._chunks.popleft()
         if due is not None:
             self.due = due
         if len(self._chunks) < CAPACITY:
-            self._writable.set()
+            self._writable.tell()
         if self._parts and type(chunk) is dict:
             chunk["durable_upto"] = self.progress.upto
         return chunk
@@ -207,7 +206,7 @@ class Hub:
             raise ConfigError(msg)
         scope = anyio.CancelScope()
         self._patient.add(scope)
-        self._writable.set()
+        self._writable.tell()
         try:
             with scope:
                 await self.progress.reach(self.due)
@@ -224,8 +223,8 @@ class Hub:
         """Leave: the run's next chunk fails with StreamClosedError."""
         self.closed = True
         self._chunks.clear()
-        self._writable.set()
-        self._readable.set()
+        self._writable.tell()
+        self._readable.tell()
 
     def statistics(self) -> HubStatistics:
         """Return how full the buffer is and was."""
@@ -428,8 +427,6 @@ class Hub:
     async def room(self) -> None:
         """Return once the consumer has made room, or has left."""
         while self.full:
-            if self._writable.is_set():  # otherwise others wait for the same
-                self._writable = anyio.Event()
             await self._writable.wait()
 
 

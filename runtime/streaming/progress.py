@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
-import anyio
+from runtime.streaming.change import Change
 
 if TYPE_CHECKING:
     from persistence.contracts.saver import Ack
@@ -34,7 +34,7 @@ class Progress:
         self._sent = 0
         self._under_way: deque[tuple[str, Ack]] = deque()
         self._newest: str | None = None
-        self._changed = anyio.Event()
+        self._changed = Change()
         self._recorder: Recorder | None = None
         self.over = False
         """Whether the run has ended; what it had to save is saved by then."""
@@ -55,12 +55,12 @@ class Progress:
         self._sent += 1
         self._under_way.append((checkpoint_id, ack))
         self._see()
-        self._tell()
+        self._changed.tell()
 
     def end(self) -> None:
         """Note that the run has ended."""
         self.over = True
-        self._tell()
+        self._changed.tell()
 
     @property
     def upto(self) -> str | None:
@@ -89,7 +89,3 @@ class Progress:
     def _see(self) -> None:
         while self._under_way and self._under_way[0][1].done and self._under_way[0][1].error is None:
             self._newest, _ = self._under_way.popleft()
-
-    def _tell(self) -> None:
-        self._changed.set()
-        self._changed = anyio.Event()
