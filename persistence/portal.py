@@ -14,7 +14,8 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, ClassVar, Final, TypeVar
 
 import anyio
-from anyio import from_thread
+import trio
+from anyio import NoEventLoopError, from_thread
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from anyio.lowlevel import EventLoopToken, current_token
 
@@ -97,7 +98,8 @@ def call(function: Callable[[], Awaitable[T]], *, at: EventLoopToken | None, thr
         SaverLoopError: this is the thread of that loop, or it stayed behind in the process that this is a fork of: so
             waiting for it would never end.
 
-    An interrupt (Ctrl-C) while waiting cancels the function, then goes on.
+    An interrupt (Ctrl-C) while waiting cancels the function, then goes on. In a worker thread of that loop, what
+    cancels the thread's task cancels the function.
 
     """
     if at is None:
@@ -117,12 +119,26 @@ def call(function: Callable[[], Awaitable[T]], *, at: EventLoopToken | None, thr
             results.append(await function())
 
     try:
-        from_thread.run(contained, token=at)
+        from_thread.run(contained, token=None if _works_for(at) else at)
     except BaseException as error:
         if scopes and not isinstance(error, Exception):
             from_thread.run_sync(scopes[0].cancel, token=at)
         raise
     return results[0]
+
+
+def _works_for(token: EventLoopToken) -> bool:
+    """Tell whether this is a worker thread of a trio loop, which runs what it is given in the thread's own task.
+
+    Named by its token the loop would run it in a task of its own, beyond the reach of cancels; asyncio's side of anyio
+    always lets them through.
+    """
+    if not isinstance(token.native_token, trio.lowlevel.TrioToken):
+        return False
+    try:
+        return from_thread.run_sync(current_token) == token
+    except NoEventLoopError:
+        return False
 
 
 class Entered:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Final
 
 import anyio
 import pytest
+from anyio import to_thread
 
+from persistence import portal
 from persistence.sqlite import SqliteSaver
 
 ROOT: Final = Path(__file__).parents[2]
@@ -55,6 +58,7 @@ import signal
 import anyio
 
 from persistence.errors import SaverLoopError
+from persistence import portal
 from persistence.sqlite import SqliteSaver
 
 CONFIG = {"configurable": {"thread_id": "1"}}
@@ -91,3 +95,33 @@ with SqliteSaver("threads.db") as parents:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_child_opens_its_own_and_is_refused_its_parents(tmp_path: Path) -> None:
     assert program(FORK, tmp_path) == 0
+
+
+async def test_what_cancels_a_worker_threads_task_cancels_what_the_thread_waits_for() -> None:
+    at, thread = portal.here()
+    begun = anyio.Event()
+
+    async def wait() -> None:
+        begun.set()
+        await anyio.sleep_forever()
+
+    def work() -> None:
+        portal.call(wait, at=at, thread=thread, instead="await it")
+
+    async with anyio.create_task_group() as nursery:
+        nursery.start_soon(to_thread.run_sync, work)
+        await begun.wait()
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_thread_of_the_users_own_is_let_in_as_well() -> None:
+    at, home = portal.here()
+    found: list[int] = []
+
+    async def answer() -> int:
+        return 42
+
+    thread = threading.Thread(target=lambda: found.append(portal.call(answer, at=at, thread=home, instead="await it")))
+    thread.start()
+    await to_thread.run_sync(thread.join)
+    assert found == [42]

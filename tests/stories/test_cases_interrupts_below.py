@@ -2,81 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from persistence.memory import InMemorySaver
 from runtime.errors import UnknownInterruptError
 from runtime.func import entrypoint, task
 from runtime.graph import START, StateGraph
 from runtime.types import Command, RetryPolicy, interrupt
 from tests.stories.graphs import CONFIG, Log, chain, fan, history
 from tests.stories.nests import Runs, asked, questions
+from tests.stories.places import PLACES, node
 
 pytestmark = pytest.mark.anyio
 
 UNKNOWN = "0123456789abcdef" * 2
-Builder = StateGraph[Any, Any, Any, Any]
-
-
-def node(builder: Builder, saver: Any, **options: Any) -> Any:
-    return chain(("p", builder.compile(**options))).compile(checkpointer=saver)
-
-
-def called(builder: Builder, saver: Any) -> Any:
-    child = builder.compile()
-
-    async def call(state: Log) -> Any:
-        return await child.ainvoke(state)
-
-    return chain(("p", call)).compile(checkpointer=saver)
-
-
-def called_in_a_thread(builder: Builder, saver: Any) -> Any:
-    child = builder.compile()
-
-    def call(state: Log) -> Any:
-        return child.invoke(state)
-
-    return chain(("p", call)).compile(checkpointer=saver)
-
-
-def in_a_workflow(builder: Builder, saver: Any) -> Any:
-    child = builder.compile()
-
-    @entrypoint(checkpointer=saver)
-    async def workflow(state: Log) -> Any:
-        return await child.ainvoke(state)
-
-    return workflow
-
-
-def in_a_task(builder: Builder, saver: Any) -> Any:
-    child = builder.compile()
-
-    @task
-    async def run(state: Log) -> Any:
-        return await child.ainvoke(state)
-
-    async def call(state: Log) -> Any:
-        return await run(state)
-
-    return chain(("p", call)).compile(checkpointer=saver)
-
-
-PLACES: dict[str, Callable[[Builder, Any], Any]] = {
-    "a node": node,
-    "two levels down": lambda builder, saver: node(chain(("q", builder.compile())), saver),
-    "kept": lambda builder, saver: node(builder, saver, checkpointer=True),
-    "stateless": lambda builder, saver: node(builder, saver, checkpointer=False),
-    "a saver of its own": lambda builder, saver: node(builder, saver, checkpointer=InMemorySaver()),
-    "called": called,
-    "called in a thread": called_in_a_thread,
-    "in a workflow": in_a_workflow,
-    "in a task": in_a_task,
-}
 
 
 @pytest.fixture(params=PLACES)
