@@ -1,11 +1,14 @@
-"""What every test shares: each async test runs on asyncio and on trio, and properties are not timed."""
+"""What every test shares: each async test runs on asyncio and on trio, properties are not timed, servers start once."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.persistence.postgres.server import Server, running
 
 # On top of the profile that hypothesis chose itself (in CI: the same examples every time). How long an example takes
 # says how busy the machine is, and nothing about the law.
@@ -22,3 +25,17 @@ settings.load_profile("actorgraph")
 def anyio_backend(request: pytest.FixtureRequest) -> Any:
     """Name the event loop a test runs on."""
     return request.param
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A PostgreSQL server, started when the first test asks for it."""
+    with running() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres: Server) -> Iterator[str]:
+    """The URL of an empty schema."""
+    with postgres.schema() as url:
+        yield url

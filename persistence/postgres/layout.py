@@ -48,6 +48,10 @@ class Layout(NamedTuple):
                 await session.script(self.migrations[number])
                 await session.rows(f"INSERT INTO {self.ledger} ({self.number}) VALUES ($1)", number)  # noqa: S608
 
+    async def is_there(self, session: Session, name: str) -> bool:
+        """Tell whether the tables are there. Raises what ``migrate`` raises for those of others."""
+        return bool(await self._seen(session, name))
+
     def _missing(self, seen: frozenset[int]) -> list[int]:
         return [number for number in self.migrations if number not in seen]
 

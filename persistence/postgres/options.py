@@ -10,9 +10,11 @@ from typing import Any, Final
 import asyncpg
 
 SESSION: Final = {"default_transaction_isolation": "read committed", "jit": "off"}
-"""What each own connection starts with, unless ``connect_arguments`` say otherwise. Heads are compared in READ COMMITTED.
-The server would compile queries whose cost it overrates, as it does not know how many rows a checkpoint rests on; that
-takes a hundred times as long as they do."""
+"""What each own connection starts with, unless ``connect_arguments`` say otherwise.
+
+Heads are compared in READ COMMITTED. The server would compile queries whose cost it overrates, as it does not know how
+many rows a checkpoint rests on; that takes a hundred times as long as they do.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

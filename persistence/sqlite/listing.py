@@ -11,11 +11,18 @@ import sqlite3
 from contextlib import closing, contextmanager
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from persistence.contracts.checkpoint import ERROR, INTERRUPT, WRITES_IDX_MAP, CheckpointTuple
+from persistence.contracts.listing import (
+    CheckpointSummary,
+    StoredCheckpoint,
+    TaskSummary,
+    ThreadSummary,
+    outcome,
+    summary,
+)
 from persistence.errors import BackendOpenError, SchemaVersionError, StoredDataError
 from persistence.sqlite import reading
 from persistence.sqlite.faults import described, read_fault
@@ -24,7 +31,7 @@ from persistence.sqlite.statements import MIGRATIONS, QUERIES
 from persistence.writer.decoding import Decoder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from persistence.serde.serializer import Serializer
 
@@ -39,53 +46,6 @@ _PATIENCE: Final = 5.0
 """Seconds to wait for a process that holds the file's lock."""
 
 
-class _Facts(msgspec.Struct):
-    """The part of a checkpoint's JSON that a listing shows."""
-
-    ts: str | None = None
-    updated_channels: list[str] | None = None
-
-
-class TaskSummary(NamedTuple):
-    """A task that wrote against a checkpoint."""
-
-    task_id: str
-    path: str
-    outcome: str
-    """``done``, ``failed``, ``asked`` (it put a question) or ``answered`` (an answer that no question is kept for)."""
-
-
-class CheckpointSummary(NamedTuple):
-    """What is known of a checkpoint without its values; fields that are damaged are None or empty."""
-
-    checkpoint_ns: str
-    checkpoint_id: str
-    parent_id: str | None
-    created_at: str | None
-    metadata: dict[str, Any]
-    updated: Sequence[str]
-    """Channels that its superstep changed."""
-
-
-class ThreadSummary(NamedTuple):
-    """A thread and its newest checkpoint: the main namespace's, if it has one."""
-
-    thread_id: str
-    namespaces: int
-    checkpoints: int
-    newest: CheckpointSummary
-
-
-class StoredCheckpoint(NamedTuple):
-    """A checkpoint as it is stored."""
-
-    summary: CheckpointSummary
-    found: CheckpointTuple | None
-    """None if it is damaged."""
-    damage: str | None
-    tasks: Sequence[TaskSummary]
-
-
 class Listing:
     """Reads one database; made by ``look_into``. Every method raises PersistenceError if the database fails."""
 
@@ -97,7 +57,7 @@ class Listing:
     def threads(self, limit: int | None = None) -> list[ThreadSummary]:
         """Return threads, the last active first."""
         rows = self._rows("list_threads", {"limit": -1 if limit is None else limit})
-        return [ThreadSummary(row[0], row[1], row[2], _summary(row[3:])) for row in rows]
+        return [ThreadSummary(row[0], row[1], row[2], summary(row[3:])) for row in rows]
 
     def thread_count(self) -> int:
         """Return how many threads there are."""
@@ -117,12 +77,12 @@ class Listing:
     def checkpoints(self, thread_id: str, limit: int | None = None) -> list[CheckpointSummary]:
         """Return a thread's checkpoints, newest first."""
         rows = self._rows("list_checkpoints", {"thread_id": thread_id, "limit": -1 if limit is None else limit})
-        return [_summary(row) for row in rows]
+        return [summary(row) for row in rows]
 
     def tasks(self, thread_id: str, checkpoint_ns: str, checkpoint_id: str) -> list[TaskSummary]:
         """Return the tasks that wrote against a checkpoint."""
         rows = self._rows("list_tasks", (thread_id, checkpoint_ns, checkpoint_id))
-        return [TaskSummary(task_id, path, _outcome(msgspec.json.decode(indices))) for task_id, path, indices in rows]
+        return [TaskSummary(task_id, path, outcome(msgspec.json.decode(indices))) for task_id, path, indices in rows]
 
     def checkpoint(
         self, thread_id: str, checkpoint_ns: str, checkpoint_id: str | None, serializer: Serializer
@@ -142,7 +102,7 @@ class Listing:
             damage = str(error)
         tasks = self.tasks(*row[:3])
         encoded = (part.encode("utf-8", "surrogateescape") for part in row[5:])
-        return StoredCheckpoint(_summary((*row[1:4], *encoded)), found, damage, tasks)
+        return StoredCheckpoint(summary((*row[1:4], *encoded)), found, damage, tasks)
 
     def _rows(self, query: str, values: Any) -> list[Any]:
         try:
@@ -187,28 +147,3 @@ def _check(connection: sqlite3.Connection, path: str) -> None:
             f"{max(MIGRATIONS)}): upgrade to read it."
         )
         raise SchemaVersionError(message)
-
-
-def _summary(row: Sequence[Any]) -> CheckpointSummary:
-    ns, checkpoint_id, parent, checkpoint, metadata = row
-    facts = _decoded(checkpoint, _Facts) or _Facts()
-    return CheckpointSummary(
-        ns, checkpoint_id, parent, facts.ts, _decoded(metadata, dict[str, Any]) or {}, facts.updated_channels or ()
-    )
-
-
-def _decoded(text: bytes, kind: Any) -> Any:
-    """Return what JSON holds; None if it is damaged, which must not hide the other rows."""
-    try:
-        return msgspec.json.decode(text, type=kind)
-    except (msgspec.MsgspecError, ValueError):
-        return None
-
-
-def _outcome(indices: list[int]) -> str:
-    """Tell from the indices of a task's rows what became of it; results have indices from zero on."""
-    if max(indices) >= 0:
-        return "done"
-    if WRITES_IDX_MAP[ERROR] in indices:
-        return "failed"
-    return "asked" if WRITES_IDX_MAP[INTERRUPT] in indices else "answered"

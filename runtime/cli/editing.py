@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from persistence.sqlite import SqliteSaver
-from persistence.sqlite.listing import look_into
+from runtime.cli.databases import look_into, named, saver_of
 from runtime.cli.failing import CommandError, UsageError
 from runtime.cli.plain import visible
 from runtime.cli.showing import Column, counted
@@ -13,7 +12,7 @@ from runtime.cli.showing import Column, counted
 if TYPE_CHECKING:
     import argparse
 
-    from persistence.sqlite.listing import Listing
+    from persistence.contracts.listing import Listing
     from runtime.cli.showing import Screen
 
 
@@ -24,8 +23,8 @@ def prune(args: argparse.Namespace, screen: Screen) -> int:
         raise UsageError(msg)
     with look_into(args.db) as listing:
         chosen = [thread.thread_id for thread in listing.threads()] if args.all else list(dict.fromkeys(args.threads))
-        before = _counts(listing, chosen, args.db)
-        with SqliteSaver(args.db) as saver, screen.progress("Pruning", len(chosen)) as bar:
+        before = _counts(listing, chosen, named(args.db))
+        with saver_of(args.db) as saver, screen.progress("Pruning", len(chosen)) as bar:
             # One at a time: each is a transaction of its own, and runs on other threads go on in between.
             for thread in chosen:
                 saver.prune([thread], strategy="keep_latest")
@@ -34,7 +33,7 @@ def prune(args: argparse.Namespace, screen: Screen) -> int:
             {"thread": thread, "before": before[thread], "after": listing.checkpoint_count(thread)} for thread in chosen
         ]
     if args.json:
-        screen.document({"db": args.db, "pruned": rows})
+        screen.document({"db": named(args.db), "pruned": rows})
         return 0
     columns = [Column("Thread", style="cyan"), Column("Before", number=True), Column("After", number=True)]
     screen.table(columns, [[visible(row["thread"]), row["before"], row["after"]] for row in rows])
@@ -49,7 +48,7 @@ def delete(args: argparse.Namespace, screen: Screen) -> int:
     """Delete threads with everything that is stored for them."""
     chosen = list(dict.fromkeys(args.threads))
     with look_into(args.db) as listing:
-        counts = _counts(listing, chosen, args.db)
+        counts = _counts(listing, chosen, named(args.db))
     question = f"Delete {counted(len(chosen), 'thread')} with {counted(sum(counts.values()), 'checkpoint')}?"
     if not args.yes:
         if not screen.interactive:
@@ -58,13 +57,13 @@ def delete(args: argparse.Namespace, screen: Screen) -> int:
         if not screen.confirm(question):
             screen.say("Nothing was deleted.")
             return 0
-    with SqliteSaver(args.db) as saver, screen.progress("Deleting", len(chosen)) as bar:
+    with saver_of(args.db) as saver, screen.progress("Deleting", len(chosen)) as bar:
         for thread in chosen:
             saver.delete_thread(thread)
             bar.step()
     rows: list[dict[str, Any]] = [{"thread": thread, "checkpoints": counts[thread]} for thread in chosen]
     if args.json:
-        screen.document({"db": args.db, "deleted": rows})
+        screen.document({"db": named(args.db), "deleted": rows})
     else:
         screen.say(f"Deleted {counted(len(chosen), 'thread')} with {counted(sum(counts.values()), 'checkpoint')}.")
     return 0

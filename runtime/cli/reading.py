@@ -1,6 +1,6 @@
 """``threads``, ``history`` and ``show``: look into a database, without a graph and without changing it.
 
-They use SQLite directly, without an event loop: one query after the other, nothing to be concurrent with.
+They ask one query after the other, without a saver and without an event loop of their own.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from persistence.contracts.checkpoint import ERROR, INTERRUPT, NULL_TASK_ID
-from persistence.sqlite.listing import look_into
+from runtime.cli.databases import look_into, named
 from runtime.cli.failing import CommandError
 from runtime.cli.lanes import lanes
 from runtime.cli.plain import in_words, visible
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import argparse
 
     from persistence.contracts.checkpoint import CheckpointTuple
-    from persistence.sqlite.listing import CheckpointSummary, Listing, StoredCheckpoint, TaskSummary
+    from persistence.contracts.listing import CheckpointSummary, Listing, StoredCheckpoint, TaskSummary
     from runtime.cli.showing import Screen
 
 MOST_SHOWN: Final = 4000
@@ -50,7 +50,7 @@ def threads(args: argparse.Namespace, screen: Screen) -> int:
                     bar.step()
                 found.append(row)
     if args.json:
-        screen.document({"db": args.db, "total": total, "threads": found})
+        screen.document({"db": named(args.db), "total": total, "threads": found})
         return 0
     columns = [
         Column("Thread", style="cyan"),
@@ -108,7 +108,7 @@ def history(args: argparse.Namespace, screen: Screen) -> int:
                 | {"tasks": [_task_facts(task) for task in tasks]}
             )
     if args.json:
-        screen.document({"db": args.db, "thread": args.thread, "total": total, "checkpoints": found})
+        screen.document({"db": named(args.db), "thread": args.thread, "total": total, "checkpoints": found})
         return 0
     if args.graph:
         _draw_branches(found, screen)
@@ -178,8 +178,8 @@ def _task_facts(task: TaskSummary) -> dict[str, Any]:
 def _checkpoint_count(listing: Listing, args: argparse.Namespace) -> int:
     count = listing.checkpoint_count(args.thread)
     if not count:
-        msg = f"There is no thread {args.thread!r} in {args.db}."
-        raise CommandError(msg, kind="ThreadNotFound", hint=f"List them: actorgraph threads --db {args.db}")
+        msg = f"There is no thread {args.thread!r} in {named(args.db)}."
+        raise CommandError(msg, kind="ThreadNotFound", hint=f"List them: actorgraph threads --db {named(args.db)}")
     return count
 
 
@@ -195,7 +195,9 @@ def show(args: argparse.Namespace, screen: Screen) -> int:
         what = f"no checkpoint {args.checkpoint!r}" if args.checkpoint else "no checkpoint"
         where = f" in namespace {args.namespace!r}" if args.namespace else ""
         msg = f"Thread {args.thread!r} has {what}{where}."
-        raise CommandError(msg, kind="CheckpointNotFound", hint=f"List them: actorgraph history THREAD --db {args.db}")
+        raise CommandError(
+            msg, kind="CheckpointNotFound", hint=f"List them: actorgraph history THREAD --db {named(args.db)}"
+        )
     found = _checkpoint_document(args, stored)
     if args.json:
         screen.document(found)
@@ -205,7 +207,12 @@ def show(args: argparse.Namespace, screen: Screen) -> int:
 
 
 def _checkpoint_document(args: argparse.Namespace, stored: StoredCheckpoint) -> dict[str, Any]:
-    document = {"db": args.db, "thread": args.thread, **_facts(stored.summary), "metadata": stored.summary.metadata}
+    document = {
+        "db": named(args.db),
+        "thread": args.thread,
+        **_facts(stored.summary),
+        "metadata": stored.summary.metadata,
+    }
     if stored.found is None:
         tasks = [_task_facts(task) for task in stored.tasks]
         return {**document, "damage": stored.damage, "values": None, "next": None, "tasks": tasks}

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
-from persistence.sqlite import SqliteSaver
+from runtime.cli.databases import named, require_place, saver_of
 from runtime.cli.failing import CommandError, UsageError
-from runtime.cli.files import folder_of, require_file
 from runtime.cli.loading import load_graph, raised_at
 from runtime.cli.plain import in_words, visible
 from runtime.cli.showing import stdout_reserved
@@ -39,9 +38,7 @@ def run(args: argparse.Namespace, screen: Screen) -> int:
         msg = "--thread, --checkpoint, --resume and --answer need --db FILE: without it nothing is kept."
         raise UsageError(msg)
     if args.db is not None:
-        folder_of(args.db)
-        if args.input is None:
-            require_file(args.db)
+        require_place(args.db, exists=args.input is None)
     if args.db is not None and args.thread is None:
         if args.input is None:
             msg = "--resume and --answer need --thread ID: which thread is to go on?"
@@ -50,7 +47,7 @@ def run(args: argparse.Namespace, screen: Screen) -> int:
     with ExitStack() as reserved:
         if args.json:
             reserved.enter_context(stdout_reserved())
-        # asyncio, because the SQLite driver lives there; which loop it is cannot be seen from outside.
+        # asyncio, because the databases' drivers live there; which loop it is cannot be seen from outside.
         result = anyio.run(_run, args, screen, given, backend="asyncio")
     if args.json:
         screen.document(result)
@@ -58,7 +55,7 @@ def run(args: argparse.Namespace, screen: Screen) -> int:
 
 
 async def _run(args: argparse.Namespace, screen: Screen, given: Any) -> dict[str, Any]:
-    saver = None if args.db is None else SqliteSaver(args.db)
+    saver = None if args.db is None else saver_of(args.db)
     # Before the saver is opened, which creates the file: a mistyped graph must not leave one behind.
     graph = await load_graph(args.target, saver)
     async with saver if saver is not None else nullcontext():
@@ -196,7 +193,7 @@ async def _state_if_readable(graph: CompiledStateGraph, args: argparse.Namespace
 
 def command_line(args: argparse.Namespace, *how: str) -> str:
     """Return the command that goes on with the thread, ready to be pasted into a shell."""
-    words = ["actorgraph", "run", args.target, *how, "--thread", args.thread, "--db", str(args.db)]
+    words = ["actorgraph", "run", args.target, *how, "--thread", args.thread, "--db", named(args.db)]
     if args.durability != "async":
         words += ["--durability", args.durability]
     return shlex.join(words)

@@ -1,0 +1,117 @@
+"""What looking into a database tells: threads, their checkpoints, and what was written against each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from persistence.contracts.checkpoint import ERROR, INTERRUPT, WRITES_IDX_MAP, CheckpointTuple
+
+
+class _Facts(msgspec.Struct):
+    """The part of a checkpoint's JSON that a listing shows."""
+
+    ts: str | None = None
+    updated_channels: list[str] | None = None
+
+
+class TaskSummary(NamedTuple):
+    """A task that wrote against a checkpoint."""
+
+    task_id: str
+    path: str
+    outcome: str
+    """``done``, ``failed``, ``asked`` (it put a question) or ``answered`` (an answer that no question is kept for)."""
+
+
+class CheckpointSummary(NamedTuple):
+    """What is known of a checkpoint without its values; fields that are damaged are None or empty."""
+
+    checkpoint_ns: str
+    checkpoint_id: str
+    parent_id: str | None
+    created_at: str | None
+    metadata: dict[str, Any]
+    updated: Sequence[str]
+    """Channels that its superstep changed."""
+
+
+class ThreadSummary(NamedTuple):
+    """A thread and its newest checkpoint: the main namespace's, if it has one."""
+
+    thread_id: str
+    namespaces: int
+    checkpoints: int
+    newest: CheckpointSummary
+
+
+class StoredCheckpoint(NamedTuple):
+    """A checkpoint as it is stored."""
+
+    summary: CheckpointSummary
+    found: CheckpointTuple | None
+    """None if it is damaged."""
+    damage: str | None
+    tasks: Sequence[TaskSummary]
+
+
+class Listing(Protocol):
+    """What can be asked of a database that is looked into. Every method blocks, and raises PersistenceError."""
+
+    def threads(self, limit: int | None = None) -> list[ThreadSummary]:
+        """Return threads, the last active first."""
+        ...
+
+    def thread_count(self) -> int:
+        """Return how many threads there are."""
+        ...
+
+    def checkpoint_count(self, thread_id: str) -> int:
+        """Return how many checkpoints a thread has, in all its namespaces."""
+        ...
+
+    def thread_bytes(self, thread_id: str) -> int:
+        """Return the bytes that a thread's rows hold; reads all of them."""
+        ...
+
+    def checkpoints(self, thread_id: str, limit: int | None = None) -> list[CheckpointSummary]:
+        """Return a thread's checkpoints, newest first."""
+        ...
+
+    def tasks(self, thread_id: str, checkpoint_ns: str, checkpoint_id: str) -> list[TaskSummary]:
+        """Return the tasks that wrote against a checkpoint."""
+        ...
+
+    def checkpoint(
+        self, thread_id: str, checkpoint_ns: str, checkpoint_id: str | None, serializer: Any
+    ) -> StoredCheckpoint | None:
+        """Return one checkpoint with its values, or the newest one; None if there is none."""
+        ...
+
+
+def summary(row: Sequence[Any]) -> CheckpointSummary:
+    """Return what is known of a row: namespace, id, parent, checkpoint and metadata as JSON."""
+    ns, checkpoint_id, parent, checkpoint, metadata = row
+    facts = _decoded(checkpoint, _Facts) or _Facts()
+    return CheckpointSummary(
+        ns, checkpoint_id, parent, facts.ts, _decoded(metadata, dict[str, Any]) or {}, facts.updated_channels or ()
+    )
+
+
+def _decoded(text: bytes, kind: Any) -> Any:
+    """Return what JSON holds; None if it is damaged, which must not hide the other rows."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.MsgspecError, ValueError):
+        return None
+
+
+def outcome(indices: list[int]) -> str:
+    """Tell from the indices of a task's rows what became of it; results have indices from zero on."""
+    if max(indices) >= 0:
+        return "done"
+    if WRITES_IDX_MAP[ERROR] in indices:
+        return "failed"
+    return "asked" if WRITES_IDX_MAP[INTERRUPT] in indices else "answered"
