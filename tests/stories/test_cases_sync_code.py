@@ -7,6 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
+from runtime.errors import NodeError
+from runtime.func import task
 from runtime.graph import END, START, StateGraph
 from runtime.types import RetryPolicy
 from tests.stories.graphs import CONFIG, Log, chain, collect, fan, note
@@ -79,6 +81,29 @@ async def test_a_sync_router_does_not_block_the_loop() -> None:
     builder.add_edge(START, "n")
     builder.add_conditional_edges("n", route)
     assert (await heart.run(builder.compile().ainvoke({})))["log"] == ["n"]
+
+
+async def test_a_sync_error_handler_and_a_sync_task_do_not_block_the_loop() -> None:
+    hearts = Heart(), Heart()
+
+    async def bad(_state: Log) -> None:
+        raise ValueError
+
+    def handler(_state: Log, error: NodeError) -> dict[str, Any]:
+        hearts[0].wait()
+        return {"log": [error.node]}
+
+    @task
+    def work() -> str:
+        hearts[1].wait()
+        return "worked"
+
+    async def call(_state: Log) -> dict[str, Any]:
+        return {"log": [await work()]}
+
+    handled = StateGraph(Log).add_node("bad", bad, error_handler=handler).add_edge(START, "bad").compile()
+    assert (await hearts[0].run(handled.ainvoke({})))["log"] == ["bad"]
+    assert (await hearts[1].run(chain(("call", call)).compile().ainvoke({})))["log"] == ["worked"]
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])

@@ -283,6 +283,22 @@ async def test_a_base_exception_of_a_node_reaches_the_caller(saver: Any) -> None
         await single(n).compile(checkpointer=saver).ainvoke({}, CONFIG)
 
 
+async def test_a_base_exception_beside_a_finished_sibling_is_recorded_and_keeps_it(saver: Any) -> None:
+    class Stop(BaseException):
+        pass
+
+    gate = Gate("ok")
+    gate.error = Stop("now")  # type: ignore[assignment]
+    graph = fan("ok", ("bad", gate.fail), first=None).compile(checkpointer=saver)
+    with pytest.raises(Stop):
+        await gate.run(graph, {}, CONFIG)
+    snapshot = await graph.aget_state(CONFIG)
+    assert (snapshot.values["log"], snapshot.next) == (["ok"], ("bad",))
+    assert {task.name: task.error for task in snapshot.tasks} == {"ok": None, "bad": "Stop('now')"}
+    gate.mended = True
+    assert (await graph.ainvoke(None, CONFIG))["log"] == ["bad", "ok", "join"]
+
+
 async def test_streamed_chunks_of_a_failed_attempt_are_not_withdrawn_but_its_writes_are() -> None:
     attempts: list[int] = []
 

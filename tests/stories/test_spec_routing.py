@@ -71,6 +71,21 @@ async def test_a_path_sees_the_state_after_its_own_node() -> None:
     assert seen == [(2, ["in", "src"])]
 
 
+async def test_a_path_sees_keys_that_its_node_returned_beside_the_states() -> None:
+    seen: list[dict[str, Any]] = []
+
+    async def n(_state: Log) -> dict[str, Any]:
+        return {"log": ["n"], "beside": 1}
+
+    def path(state: Any) -> str:
+        seen.append(dict(state))
+        return END
+
+    builder = StateGraph(Log).add_node("n", n).add_edge(START, "n").add_conditional_edges("n", path)
+    assert await builder.compile().ainvoke({}) == {"log": ["n"]}
+    assert seen == [{"log": ["n"], "beside": 1}]
+
+
 async def test_conditional_edges_from_start() -> None:
     builder = StateGraph(Log)
     builder.add_node("y", note("y"))
