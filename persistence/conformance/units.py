@@ -1,0 +1,100 @@
+"""Checks of the unit door: order, acknowledgement, heads. A saver without it is not asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+
+from persistence.conformance.samples import checkpoint, config, listed, values
+from persistence.conformance.suite import Check, ConformanceError, expect
+from persistence.contracts.checkpoint import TaskWrites, Unit
+from persistence.contracts.saver import takes_units
+from persistence.errors import CheckpointConflictError, UnsupportedOperationError
+
+if TYPE_CHECKING:
+    from persistence.contracts.saver import Ack
+
+THREADS: Final = 8
+LENGTH: Final = 25
+
+
+def _door(saver: Any) -> Any:
+    if not takes_units(saver):
+        message = f"{type(saver).__name__} takes no units."
+        raise UnsupportedOperationError(message)
+    return saver
+
+
+def _unit(thread: str, number: int, *, expected: str | None = None) -> Unit:
+    made = checkpoint(f"{number:03}", {"a": [number]}, {"a": f"{number:03}"})
+    parent = None if number == 0 else f"{number - 1:03}"
+    writes = [] if parent is None else [TaskWrites(parent, f"task {number}", "", [("a", [number])])]
+    return Unit(thread, "", writes, made, parent, {"step": number}, {"a": [number]}, expected_head=expected)
+
+
+async def acknowledged_in_order(saver: Any, thread: str) -> None:
+    """Units of one thread become durable in the order they were sent, whatever runs beside; reads see what was sent."""
+    door = _door(saver)
+
+    async def run(name: str) -> None:
+        acks: list[Ack] = []
+        for number in range(LENGTH):
+            unit = _unit(name, number, expected="" if number == 0 else f"{number - 1:03}")
+            acks.append(await door.send(door.encode(unit)))
+            if number % 5 == 0:
+                expect(await values(saver, name), {"a": [number]}, "what a run reads of its own writes")
+        await acks[-1].wait()
+        if not all(ack.done and ack.error is None for ack in acks):
+            message = "a unit was acknowledged before one that was sent earlier"
+            raise ConformanceError(message)
+
+    async with anyio.create_task_group() as group:
+        for number in range(THREADS):
+            group.start_soon(run, f"{thread}/{number}")
+    wanted = [f"{number:03}" for number in reversed(range(LENGTH))]
+    for number in range(THREADS):
+        expect(await listed(saver, config(f"{thread}/{number}")), wanted, "the chain of a thread")
+
+
+async def heads_are_compared(saver: Any, thread: str) -> None:
+    """A unit that follows a head that has moved on is refused, and nothing of it is stored; others commit."""
+    door = _door(saver)
+    for number in range(2):
+        ack = await door.send(door.encode(_unit(thread, number, expected="" if number == 0 else "000")))
+        await ack.wait()
+    stale = _unit(thread, 2, expected="000")
+    stale.writes = [TaskWrites("001", "loser", "", [("a", [9])])]
+    refused = await door.send(door.encode(stale))
+    beside = await door.send(door.encode(_unit(f"{thread}/beside", 0, expected="")))
+    await beside.wait()
+    try:
+        await refused.wait()
+    except CheckpointConflictError:
+        pass
+    else:
+        message = "a unit was stored on top of a head that had moved on"
+        raise ConformanceError(message)
+    expect(await listed(saver, config(thread)), ["001", "000"], "the thread after a lost race")
+    found = await saver.aget_tuple(config(thread))
+    expect(list(found.pending_writes or ()) if found else None, [], "the writes of the one that lost")
+    again = await door.send(door.encode(_unit(thread, 1, expected="000")))
+    await again.wait()  # tried again: it is stored already
+
+
+async def tried_again(saver: Any, thread: str) -> None:
+    """A unit that is sent twice, because its outcome was not known, is stored once."""
+    door = _door(saver)
+    for number in (0, 1, 1, 0):
+        ack = await door.send(door.encode(_unit(thread, number)))
+        await ack.wait()
+    expect(await listed(saver, config(thread)), ["001", "000"], "the thread")
+    found = await saver.aget_tuple(config(thread, "000"))
+    expect(list(map(tuple, found.pending_writes or ())) if found else None, [("task 1", "a", [1])], "its writes")
+
+
+CHECKS: Final = (
+    Check("acknowledged in order", acknowledged_in_order, "send"),
+    Check("heads are compared", heads_are_compared, "send"),
+    Check("tried again", tried_again, "send"),
+)
