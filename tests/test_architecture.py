@@ -34,6 +34,7 @@ NAMES_AN_EVENT_LOOP: Final = {
     "persistence/postgres/crossing.py": "the way to that loop",
     "persistence/sqlite/connection.py": "names the type of its driver's thread",
     "persistence/writer/bridge.py": "asyncio drivers under trio: one asyncio loop in one thread",
+    "persistence/writer/crossing.py": "the way from any loop to that of an asyncio driver",
     "persistence/writer/home.py": "tells in which thread a saver is open",
     "runtime/actors/cancelling.py": "only asyncio lets a node raise its cancellation error by itself",
     "runtime/run/claiming.py": "runs of several event loops claim threads from one table",
