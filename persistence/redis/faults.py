@@ -65,7 +65,7 @@ def described(error: BaseException) -> str:
 
 def passes(error: BaseException) -> bool:
     """Whether the same may succeed if it is tried again, on another connection if need be."""
-    if isinstance(error, AuthenticationError | AuthorizationError | DataError | RedisClusterException):
+    if isinstance(_meant(error), AuthenticationError | AuthorizationError | DataError | RedisClusterException):
         return False
     if isinstance(error, ResponseError):
         return _code(error) in _PASSING
@@ -92,8 +92,14 @@ def read_fault(error: BaseException, name: str) -> PersistenceError:
 
 def _code(error: BaseException) -> str:
     """Return the error's code: the driver cuts it off where it has a class; inside of scripts it may stand anywhere."""
-    known = _CLASSES.get(type(error).__name__)
+    known = _CLASSES.get(type(_meant(error)).__name__)
     if known is not None or not isinstance(error, ResponseError):
         return known or ""
     found = _CODE.search(str(error))
     return found[1] if found else ""
+
+
+def _meant(error: BaseException) -> BaseException:
+    """Return the refusal that the driver calls a lost connection when it comes as one is made; else the error."""
+    cause = error.__cause__ or error.__context__
+    return cause if isinstance(cause, AuthenticationError) else error

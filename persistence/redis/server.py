@@ -13,7 +13,7 @@ import anyio
 import msgspec
 from redis.asyncio import Redis
 from redis.client import NEVER_DECODE
-from redis.exceptions import AuthenticationError, NoScriptError
+from redis.exceptions import NoScriptError, ResponseError
 
 from persistence.errors import BackendOpenError, PersistenceClosedError, PersistenceError, TransientBackendError
 from persistence.outlasting import outlast
@@ -68,7 +68,7 @@ class Session:
         try:
             told: dict[str, Any] = await self._command("INFO", "memory")
         except DRIVER_ERRORS as error:
-            if is_lost(error) or isinstance(error, AuthenticationError):
+            if not isinstance(error, ResponseError):
                 raise
             return {}
         return told
