@@ -231,9 +231,7 @@ async def test_a_pool_of_ones_own_is_shared_and_left_open(postgres_url: str, pos
 
 @pytest.mark.parametrize("anyio_backend", ["trio"])
 async def test_a_pool_of_another_loop_is_refused(postgres_url: str) -> None:
-    with pytest.raises(
-        PersistenceError, match="another event loop.*Pass a URL, or a function that makes"
-    ):
+    with pytest.raises(PersistenceError, match="another event loop.*Pass a URL, or a function that makes"):
         await PostgresSaver(object()).__aenter__()
 
 
