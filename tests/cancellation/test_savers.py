@@ -58,7 +58,7 @@ def test_a_saver_can_be_cancelled_from_opening_to_closing(way: Way, folder: Path
             if not cancelled:
                 return taken
             assert taken - at < CLEANING, where
-            assert set(threading.enumerate()) == threads, where
+            assert set(threading.enumerate()) <= threads, where  # an idle one of an earlier test may end meanwhile
             assert BRIDGE.users == 0, where
             with closing(sqlite3.connect(session.path, timeout=0)) as other:
                 assert other.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
