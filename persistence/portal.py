@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from contextvars import Context, copy_context
 from typing import Any, ClassVar, Final, TypeVar
 
 import anyio
@@ -119,7 +120,10 @@ def call(function: Callable[[], Awaitable[T]], *, at: EventLoopToken | None, thr
             results.append(await function())
 
     try:
-        from_thread.run(contained, token=None if _works_for(at) else at)
+        if _works_for(at):
+            from_thread.run(_within_reach, contained, scopes, results, copy_context())
+        else:
+            from_thread.run(contained, token=at)
     except BaseException as error:
         if scopes and not isinstance(error, Exception):
             from_thread.run_sync(scopes[0].cancel, token=at)
@@ -128,10 +132,9 @@ def call(function: Callable[[], Awaitable[T]], *, at: EventLoopToken | None, thr
 
 
 def _works_for(token: EventLoopToken) -> bool:
-    """Tell whether this is a worker thread of a trio loop, which runs what it is given in the thread's own task.
+    """Tell whether this is a worker thread of a trio loop, where only the thread's own task is within reach of cancels.
 
-    Named by its token the loop would run it in a task of its own, beyond the reach of cancels; asyncio's side of anyio
-    always lets them through.
+    asyncio's side of anyio lets them through to whatever the thread starts.
     """
     if not isinstance(token.native_token, trio.lowlevel.TrioToken):
         return False
@@ -139,6 +142,40 @@ def _works_for(token: EventLoopToken) -> bool:
         return from_thread.run_sync(current_token) == token
     except NoEventLoopError:
         return False
+
+
+async def _within_reach(
+    function: Callable[[], Awaitable[None]], scopes: list[anyio.CancelScope], results: list[Any], context: Context
+) -> None:
+    """Run a function in a trio task with the thread's context; a cancel of this task, the thread's own, ends it.
+
+    Not in this task itself: whoever steps it through a context copy would hide the thread's context variables.
+    """
+    ended = anyio.Event()
+    errors: list[BaseException] = []
+
+    async def run() -> None:
+        try:
+            await function()
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            errors.append(error)
+        finally:
+            ended.set()
+
+    trio.lowlevel.spawn_system_task(run, name="actorgraph blocking call", context=context)
+    try:
+        await ended.wait()
+    except trio.Cancelled:
+        with anyio.CancelScope(shield=True):
+            while not (scopes or ended.is_set()):
+                await anyio.lowlevel.checkpoint()  # it begins at the loop's next turn
+            if scopes:
+                scopes[0].cancel()
+            await ended.wait()
+        if not (results or errors):
+            raise
+    if errors:
+        raise errors[0]
 
 
 class Entered:

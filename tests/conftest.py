@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.persistence.postgres.server import Server, running
+from tests.persistence.redis.server import RedisServer, serving
 
 # On top of the profile that hypothesis chose itself (in CI: the same examples every time). How long an example takes
 # says how busy the machine is, and nothing about the law.
@@ -39,3 +40,17 @@ def postgres_url(postgres: Server) -> Iterator[str]:
     """The URL of an empty schema."""
     with postgres.schema() as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    """A Valkey server."""
+    with serving() as server:
+        yield server
+
+
+@pytest.fixture
+def redis_keys(redis_server: RedisServer) -> Iterator[str]:
+    """A prefix that no key of the server has."""
+    with redis_server.prefix() as prefix:
+        yield prefix

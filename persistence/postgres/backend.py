@@ -14,13 +14,13 @@ import anyio
 from persistence.errors import BackendOpenError, PersistenceClosedError, PersistenceError, TransientBackendError
 from persistence.outlasting import outlast
 from persistence.postgres import reading, writing
-from persistence.postgres.connections import BroughtConnections, Lender, OwnConnections
-from persistence.postgres.crossing import Crossing
+from persistence.postgres.connections import BroughtConnections, Lender, OwnConnections, lives_here
 from persistence.postgres.faults import DRIVER_ERRORS, described, is_lost, read_fault, write_fault
 from persistence.postgres.layout import Layout
 from persistence.postgres.sessions import Session
 from persistence.postgres.statements import MIGRATIONS
 from persistence.writer.batching import segments
+from persistence.writer.crossing import Crossing
 from persistence.writer.failing import delay
 
 if TYPE_CHECKING:
@@ -153,10 +153,10 @@ class Database:
         if isinstance(self._source, str):
             return OwnConnections(self._source, self._options)
         if not callable(self._source):
-            if self._crossing.bridged:
+            if self._crossing.bridged or not lives_here(self._source):
                 message = (
-                    "On trio the driver works on an asyncio loop of its own, where this pool is not: pass a URL, or a "
-                    "function that makes the pool (lambda: asyncpg.create_pool(...))."
+                    "This pool belongs to another event loop: on trio, and for blocking calls, the driver has one of "
+                    "its own. Pass a URL, or a function that makes the pool there (lambda: asyncpg.create_pool(...))."
                 )
                 raise PersistenceError(message)
             return BroughtConnections(self._source, self._options, owned=False)

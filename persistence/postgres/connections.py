@@ -142,6 +142,12 @@ class BroughtConnections:
             await self._pool.close()
 
 
+def lives_here(pool: object) -> bool:
+    """Whether a pool can be used on the running event loop."""
+    # It has no public name for its loop; what is no pool of asyncpg's is believed.
+    return getattr(pool, "_loop", None) in {None, asyncio.get_running_loop()}
+
+
 async def _farewell(connection: asyncpg.Connection, seconds: float) -> None:
     try:
         await connection.close(timeout=seconds)

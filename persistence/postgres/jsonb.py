@@ -19,7 +19,7 @@ ESCAPE: Final = "\ue000"
 _NUL: Final = "\\u0000"
 _NUL_OR_ESCAPE: Final = re.compile(r"\\u0000|\\.|" + ESCAPE)
 _ESCAPED: Final = re.compile(f"{ESCAPE}([01])")
-_ODD_NUMBER: Final = re.compile(r"[:,\[](?:-0\.0|-?\d+(?:\.\d+)?[eE])")
+_ODD_NUMBER: Final = re.compile(r"(?:^|[:,\[])(?:-0\.0|-?\d+(?:\.\d+)?[eE])")
 """May also match inside a string; what it finds is only looked at more closely."""
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*')
 

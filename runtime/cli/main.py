@@ -8,7 +8,7 @@ import traceback
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from persistence.errors import PersistenceError
-from runtime.cli import demo, drawing, editing, reading, running
+from runtime.cli import demo, drawing, editing, migrating, reading, running
 from runtime.cli.failing import CommandError, UsageError
 from runtime.cli.showing import Screen, quietened
 from runtime.errors import RuntimeLibraryError
@@ -83,6 +83,7 @@ def _parser() -> _Parser:
     _add_show(commands)
     _add_prune(commands)
     _add_delete(commands)
+    _add_migrate(commands)
     _add_demo(commands)
     return parser
 
@@ -97,7 +98,7 @@ def _command(
 
 
 def _needs_db(parser: _Parser) -> None:
-    parser.add_argument("--db", metavar="FILE", required=True, help="the SQLite file")
+    parser.add_argument("--db", metavar="FILE", required=True, help="an SQLite file, or postgresql://...")
 
 
 def _needs_graph(parser: _Parser) -> None:
@@ -115,7 +116,7 @@ def _add_run(commands: Parsers) -> None:
     given.add_argument("--input", metavar="JSON", help="state to start from; - reads it from standard input")
     given.add_argument("--resume", action="store_true", help="go on where the thread stopped")
     given.add_argument("--answer", metavar="JSON", help="answer the pending question and go on")
-    parser.add_argument("--db", metavar="FILE", help="the SQLite file that keeps the thread (default: none)")
+    parser.add_argument("--db", metavar="FILE", help="an SQLite file or postgresql://... to keep the thread (default: none)")
     parser.add_argument("--thread", metavar="ID", help="the thread (default: a new one)")
     parser.add_argument("--checkpoint", metavar="ID", help="run from this checkpoint of the thread, as a new branch")
     parser.add_argument(
@@ -183,6 +184,34 @@ def _add_delete(commands: Parsers) -> None:
     parser.add_argument("threads", metavar="THREAD", nargs="+")
     _needs_db(parser)
     parser.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _add_migrate(commands: Parsers) -> None:
+    parser = _command(
+        commands,
+        "migrate",
+        migrating.migrate,
+        "Bring the threads and items of a LangGraph database over.",
+        "The source is only read. Stopped and started again it goes on. Exits with 1 if something stays behind.",
+    )
+    parser.add_argument(
+        "--from",
+        dest="source",
+        nargs=2,
+        metavar=("KIND", "URL"),
+        required=True,
+        help=f"what to read: {' or '.join(migrating.KINDS)}, and its file or URL",
+    )
+    parser.add_argument(
+        "--to", metavar="URL", required=True, help="where to: a file, sqlite:///FILE or postgresql://..."
+    )
+    parser.add_argument(
+        "--graph",
+        metavar="MODULE:GRAPH",
+        action="append",
+        help="a graph whose classes may be rebuilt; may be given several times",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only tell what cannot be carried, and why")
 
 
 def _add_demo(commands: Parsers) -> None:

@@ -94,22 +94,23 @@ def find(plan: Plan, ns: str) -> list[Program]:
 
     A node that runs several graphs does not say which of them ran first; the checkpoint itself does (see ``fits``).
     """
-    plans, found = [plan], list[Program]()
+    plans, above, found = [plan], list["Plan"](), list[Program]()
     for part in ns.split(NS_SEP):
         name = part.partition(NS_END)[0]
         if found and name.isdecimal():
             continue  # a further subgraph of the same task
-        found = [program for each in plans for program in _inside(each, name)]
+        inside = [program for each in plans if name in each.nodes for program in each.nodes[name].subgraphs]
+        if inside:
+            above = plans
+        found = inside or [program for each in above for program in _called(each, name)]
         if not found:
             return []
         plans = [program.plan for program in found]
     return found
 
 
-def _inside(plan: Plan, name: str) -> Iterable[Program]:
-    """Return the programs that a node runs, or that a @task function runs which nodes call."""
-    if name in plan.nodes:
-        return plan.nodes[name].subgraphs
+def _called(plan: Plan, name: str) -> Iterable[Program]:
+    """Return the programs that a @task function runs, if nodes call one of that name."""
     calling = [_found(getattr(node.call, "function", None)) for node in plan.nodes.values()]
     return [program for programs, names in calling if name in names for program in programs]
 

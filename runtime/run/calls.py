@@ -26,7 +26,7 @@ from runtime.run.caching import asked
 from runtime.run.futures import TaskFuture
 from runtime.run.nesting import save_subgraphs
 from runtime.schema.coerce import view
-from runtime.types.constants import ERROR, INTERRUPT, NS_SEP, PUSH, RESUME, RETURN
+from runtime.types.constants import ERROR, INTERRUPT, NS_END, NS_SEP, PUSH, RESUME, RETURN
 from runtime.types.ids import task_id
 from runtime.types.telling import add_note, described
 
@@ -84,9 +84,15 @@ class CallTask(Task):
         """Deterministic: made from the caller's path and the number of the call."""
         if self._id is None:
             at = self.moment
-            ns = self.name if not at.ns else f"{at.ns}{NS_SEP}{self.name}"
+            ns = f"{self.caller.ns}{NS_SEP}{self.name}"
             self._id = task_id(at.checkpoint_id, ns, at.step, self.name, PUSH, self.caller.path_text, str(self.index))
         return self._id
+
+    @property
+    @override
+    def ns(self) -> str:
+        """Namespace of the call: below its caller's."""
+        return f"{self.caller.ns}{NS_SEP}{self.name}{NS_END}{self.id}"
 
     @property
     def returned(self) -> Any:

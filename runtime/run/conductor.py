@@ -25,11 +25,11 @@ from runtime.engine.cells import Cells
 from runtime.engine.resuming import own_answers, put_again, stored_answers, waiting
 from runtime.engine.scheduling import due
 from runtime.engine.tasks import Moment
-from runtime.errors import ErrorCode, GraphDrained, GraphRecursionError, ParentCommand, create_error_message
+from runtime.errors import ErrorCode, GraphRecursionError, ParentCommand, create_error_message
 from runtime.run.caching import Reuse
 from runtime.run.calls import Calls
 from runtime.run.claiming import claimed
-from runtime.run.nesting import Family, detached, journal_of, placed, run_nested, save_subgraphs
+from runtime.run.nesting import Family, detached, drained, journal_of, placed, run_nested, save_subgraphs
 from runtime.run.opening import Opening
 from runtime.run.telling_apart import told_apart
 from runtime.run.travelling import rooted
@@ -249,11 +249,13 @@ class Conductor:
             if self._breaks(self.call.interrupt_before, tasks):
                 self._pause, self._status = (), "interrupt_before"
                 return
-            if self.control is not None and self.control.drain_requested and self.nested is None:
-                raise GraphDrained(self.control.drain_reason)
+            if drained(self):
+                self._pause = ()
+                return
             if self.hub is not None:
                 await self.hub.tasks_started(self, tasks)
             if not await self._superstep(supervisor, tasks):
+                _ = self.interrupts or drained(self)
                 return
             if self.hub is not None or self.step % BREATH == 0:
                 await anyio.lowlevel.checkpoint()
@@ -278,9 +280,7 @@ class Conductor:
 
     async def _superstep(self, supervisor: Supervisor, tasks: list[Task]) -> bool:
         """Perform, fold, record. Return whether the run goes on."""
-        self.finished = []
-        self._failures = []
-        self._command = None
+        self.finished, self._failures, self._command = [], [], None
         self._siblings = Siblings(self.cells) if self.journal is not None and len(tasks) > 1 else None
         work = []
         for task in tasks:

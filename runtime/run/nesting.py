@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 from persistence.contracts.saver import takes_units
 from runtime.context.scope import SCOPE
-from runtime.errors import ChildCommand, ConfigError, ErrorCode, InvalidUpdateError, ParentCommand, create_error_message
+from runtime.errors import (
+    ChildCommand,
+    ConfigError,
+    ErrorCode,
+    GraphDrained,
+    InvalidUpdateError,
+    ParentCommand,
+    create_error_message,
+)
 from runtime.run.journal import CALL_MARK, CALLER, Journal
 from runtime.run.subruns import Subruns
 from runtime.run.travelling import names_of
@@ -225,6 +233,21 @@ def subruns_of(scope: Scope) -> Subruns:
     if not isinstance(scope.subruns, Subruns):
         scope.subruns = Subruns()
     return scope.subruns
+
+
+def drained(run: Conductor) -> bool:
+    """Tell whether to pause for a drain of the run around this one.
+
+    A subgraph without state runs to its end instead: it would have to start over.
+
+    Raises GraphDrained where the drain was asked for.
+    """
+    control, nested = run.control, run.nested
+    if control is None or not control.drain_requested:
+        return False
+    if nested is None or control is not nested.around.control:
+        raise GraphDrained(control.drain_reason)
+    return run.journal is not None
 
 
 async def save_subgraphs(run: Conductor, task: Task) -> None:

@@ -8,13 +8,13 @@ import anyio
 import pytest
 
 from persistence.memory import InMemoryStore
-from runtime.errors import GraphRecursionError
+from runtime.errors import GraphDrained, GraphRecursionError
 from runtime.func import entrypoint
 from runtime.graph import START, StateGraph
-from runtime.runtime import Runtime
-from runtime.types import Durability, RetryPolicy, RunnableConfig, StreamWriter
+from runtime.runtime import RunControl, Runtime
+from runtime.types import Command, Durability, RetryPolicy, RunnableConfig, StreamWriter
 from tests.stories.graphs import CONFIG, Gate, Log, chain, collect, fan
-from tests.stories.nests import Runs
+from tests.stories.nests import Runs, asked
 from tests.stories.places import PLACES
 
 pytestmark = pytest.mark.anyio
@@ -128,6 +128,79 @@ async def test_a_reader_who_leaves_ends_what_is_below(saver: Any, place: Any) ->
     assert graph.statistics() == ()
 
 
+@pytest.mark.parametrize("durability", ["exit", "async", "sync"])
+async def test_a_drain_stops_the_graph_below_between_its_supersteps(
+    saver: Any, place: Any, durability: Durability
+) -> None:
+    runs, control = Runs(), RunControl()
+
+    async def first(_state: Log) -> dict[str, Any]:
+        runs["first"] += 1
+        control.request_drain("enough")
+        return {"log": ["first"]}
+
+    graph = place(chain(("first", first), runs.step("second")), saver)
+    if keeps(place):
+        with pytest.raises(GraphDrained, match="enough"):
+            await graph.ainvoke({"log": []}, CONFIG, control=control, durability=durability)
+        assert (await graph.aget_state(CONFIG)).next != ()
+        assert (await graph.aget_state(CONFIG)).interrupts == ()
+        assert (await graph.ainvoke(None, CONFIG, durability=durability))["log"] == ["first", "second"]
+    else:  # without state of its own it would start over, so it is let run to its end
+        result = await graph.ainvoke({"log": []}, CONFIG, control=control, durability=durability)
+        assert result["log"] == ["first", "second"]
+    assert runs == {"first": 1, "second": 1}
+    assert graph.statistics() == ()
+
+
+async def test_a_drain_lets_siblings_of_the_graph_below_finish(saver: Any, place: Any) -> None:
+    control, drained = RunControl(), anyio.Event()
+
+    async def first(_state: Log) -> dict[str, Any]:
+        control.request_drain()
+        drained.set()
+        return {"log": ["first"]}
+
+    async def sibling(_state: Log) -> dict[str, Any]:
+        await drained.wait()
+        await anyio.wait_all_tasks_blocked()
+        return {"log": ["sibling"]}
+
+    below = place(chain(("first", first), "second"), None)
+    graph = fan(("a", below), ("b", sibling), first=None).compile(saver)
+    with pytest.raises(GraphDrained):
+        await graph.ainvoke({"log": []}, CONFIG, control=control)
+    assert "sibling" in (await graph.aget_state(CONFIG)).values["log"]
+    assert (await graph.ainvoke(None, CONFIG))["log"] == ["first", "second", "sibling", "join"]
+
+
+async def test_a_drain_of_a_graph_below_alone_is_its_callers_to_handle(saver: Any) -> None:
+    child = chain("first", "second").compile()
+
+    async def node(_state: Log) -> dict[str, Any]:
+        control = RunControl()
+        control.request_drain("only this")
+        with pytest.raises(GraphDrained, match="only this"):
+            await child.ainvoke({"log": []}, control=control)
+        return {"log": ["node"]}
+
+    assert (await chain(("node", node), "next").compile(saver).ainvoke({}, CONFIG))["log"] == ["node", "next"]
+
+
+async def test_a_question_below_is_told_before_a_drain(saver: Any) -> None:
+    control = RunControl()
+
+    async def drains(_state: Log) -> dict[str, Any]:
+        control.request_drain()
+        return {"log": ["drains"]}
+
+    child = chain(("drains", drains), "second").compile()
+    graph = fan(("child", child), Runs().asker("n"), first=None).compile(saver)
+    assert asked(await graph.ainvoke({"log": []}, CONFIG, control=control)) == ["n?"]
+    result = await graph.ainvoke(Command(resume="yes"), CONFIG)
+    assert result["log"] == ["drains", "second", "n:yes", "join"]
+
+
 async def test_nodes_below_reach_store_config_and_stream(saver: Any, place: Any) -> None:
     """Each event comes once, with the path of its graph."""
     seen: list[Any] = []
@@ -142,7 +215,8 @@ async def test_nodes_below_reach_store_config_and_stream(saver: Any, place: Any)
     call = {"configurable": {"thread_id": "t", "tenant": "acme"}, "metadata": {"user": "eve"}}
     chunks = await collect(graph.astream({"log": []}, call, stream_mode="custom", subgraphs=True))
     assert [chunk for _, chunk in chunks] == ["once"]
-    assert len(chunks[0][0]) == (2 if place is PLACES["two levels down"] else 1)
+    deep = (PLACES["two levels down"], PLACES["in a task"])
+    assert len(chunks[0][0]) == (2 if place in deep else 1)
     assert seen == [("acme", "eve", "t")]
 
 

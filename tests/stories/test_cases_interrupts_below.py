@@ -125,6 +125,12 @@ async def test_questions_side_by_side_are_answered_in_any_order(saver: Any, plac
     assert result["log"] == ["l:L", "r:R", "join"]
 
 
+async def test_beside_another_node_of_a_graph_that_is_itself_below(saver: Any, place: Any) -> None:
+    graph = fan(("a", place(chain(Runs().asker("n")), None)), "b", first=None).compile(saver)
+    assert asked(await graph.ainvoke({"log": []}, CONFIG)) == ["n?"]
+    assert (await graph.ainvoke(Command(resume="yes"), CONFIG))["log"] == ["n:yes", "b", "join"]
+
+
 async def test_answered_at_an_old_checkpoint_the_question_makes_another_branch(saver: Any, place: Any) -> None:
     graph = place(chain(Runs().asker("n")), saver)
     await graph.ainvoke({"log": []}, CONFIG)

@@ -289,8 +289,8 @@ async def test_what_graphs_in_calls_do_can_be_watched(saver: Any) -> None:
 
     chunks = await collect(flow.astream(1, CONFIG, stream_mode="updates", subgraphs=True))
     assert [([part.partition(":")[0] for part in ns], chunk) for ns, chunk in chunks] == [
-        (["call"], {"work": "node"}),
-        (["call"], {"node": {"log": ["node"]}}),
+        (["flow", "call"], {"work": "node"}),
+        (["flow", "call"], {"node": {"log": ["node"]}}),
         ([], {"call": ["node"]}),
         ([], {"flow": ["node"]}),
     ]

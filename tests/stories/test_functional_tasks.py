@@ -266,7 +266,9 @@ async def test_a_task_gets_what_its_signature_asks_for(saver: Any) -> None:
         assert info is not None
         assert config["metadata"]["langgraph_path"] == ("__pregel_push", ("__pregel_pull", "flow"), 0, True)
         assert config["metadata"]["langgraph_triggers"] == ("__pregel_push",)
-        assert info.checkpoint_ns == f"ask:{info.task_id}"
+        caller, _, own = info.checkpoint_ns.partition("|")
+        assert caller.startswith("flow:")
+        assert own == f"ask:{info.task_id}"
         return [given, config["metadata"]["langgraph_node"], store is not None, previous, runtime.previous]
 
     @task

@@ -273,7 +273,9 @@ async def test_a_subgraph_in_a_task_of_a_workflow(saver: Any) -> None:
     assert questions(await flow.ainvoke(1, CONFIG))
     (found,) = [one async for one in saver.alist(CONFIG) if one.metadata["step"] == 1]
     where = place(found.config)
-    assert where["configurable"]["checkpoint_ns"].startswith("work:")
+    caller, own = where["configurable"]["checkpoint_ns"].split("|")
+    assert caller.startswith("flow:")
+    assert own.startswith("work:")
     inside = await flow.aget_state(where)
     assert (inside.next, inside.values["a"]) == (("n",), 1)
     await flow.aupdate_state(where, {"log": ["edit"]})

@@ -9,10 +9,12 @@ from langgraph.checkpoint.conformance import checkpointer_test, validate
 
 from persistence.memory import InMemorySaver
 from persistence.postgres import PostgresSaver
+from persistence.redis import RedisSaver
 from persistence.serde.encrypted import EncryptedSerializer
 from persistence.sqlite import SqliteSaver
 from tests.persistence.conformance_adapter.adapter import Adapter
 from tests.persistence.postgres.server import Server
+from tests.persistence.redis.server import RedisServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -32,18 +34,22 @@ CAPABILITIES = {
 KEY = b"0123456789abcdef"
 
 
-@pytest.mark.parametrize(
-    "name", ["memory", "sqlite", "postgres", "encrypted memory", "encrypted sqlite", "encrypted postgres"]
-)
-async def test_every_capability_conforms(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    serde = EncryptedSerializer(KEY) if name.startswith("encrypted") else None
+@pytest.mark.parametrize("seal", ["", "encrypted "])
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "postgres", "redis"])
+async def test_every_capability_conforms(kind: str, seal: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    serde = EncryptedSerializer(KEY) if seal else None
     made = iter(range(100))
 
-    @checkpointer_test(name=name)
+    @checkpointer_test(name=seal + kind)
     async def savers() -> AsyncIterator[Any]:
-        if name.endswith("memory"):
+        if kind == "memory":
             yield Adapter(InMemorySaver(serde=serde))
-        elif name.endswith("postgres"):
+        elif kind == "redis":
+            keys: RedisServer = request.getfixturevalue("redis_server")
+            with keys.prefix() as prefix:
+                async with RedisSaver(keys.url, prefix=prefix, serde=serde) as shared_keys:
+                    yield Adapter(shared_keys)
+        elif kind == "postgres":
             server: Server = request.getfixturevalue("postgres")
             with server.schema() as url:
                 async with PostgresSaver(url, serde=serde) as shared:

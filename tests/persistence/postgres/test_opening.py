@@ -231,8 +231,20 @@ async def test_a_pool_of_ones_own_is_shared_and_left_open(postgres_url: str, pos
 
 @pytest.mark.parametrize("anyio_backend", ["trio"])
 async def test_a_pool_of_another_loop_is_refused(postgres_url: str) -> None:
-    with pytest.raises(PersistenceError, match="pass a URL, or a function that makes the pool"):
+    with pytest.raises(PersistenceError, match="another event loop.*Pass a URL, or a function that makes"):
         await PostgresSaver(object()).__aenter__()
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_pool_of_another_asyncio_loop_is_refused_by_the_blocking_door(postgres_url: str) -> None:
+    async with asyncpg.create_pool(postgres_url, min_size=0, max_size=1) as pool:
+        with pytest.raises(PersistenceError, match="belongs to another event loop"):
+            await anyio.to_thread.run_sync(PostgresSaver(pool).setup)
+
+
+def test_the_blocking_door_makes_its_pool_where_it_works(postgres_url: str) -> None:
+    with PostgresSaver(lambda: asyncpg.create_pool(postgres_url, min_size=0, max_size=1)) as saver:
+        assert list(saver.list(None)) == []
 
 
 async def test_behind_a_transaction_pooler_no_statement_is_named(postgres_url: str) -> None:

@@ -12,6 +12,7 @@ from persistence.contracts.checkpoint import ERROR, RESUME, Addition, Mark, Task
 from persistence.errors import CheckpointConflictError, CorruptDataError, DecryptionError, SerializationError
 from persistence.memory import InMemorySaver
 from persistence.postgres import PostgresSaver
+from persistence.redis import RedisSaver
 from persistence.serde.encrypted import EncryptedSerializer
 from persistence.serde.serializer import Serializer
 from persistence.sqlite import SqliteSaver
@@ -27,8 +28,8 @@ pytestmark = pytest.mark.anyio
 KEY = b"0123456789abcdef"
 
 
-PLAIN = ("memory", "sqlite", "sqlite in memory", "postgres")
-SEALING = ("encrypted memory", "encrypted sqlite", "encrypted postgres")
+PLAIN = ("memory", "sqlite", "sqlite in memory", "postgres", "redis")
+SEALING = ("encrypted memory", "encrypted sqlite", "encrypted postgres", "encrypted redis")
 
 
 @pytest.fixture(params=PLAIN + SEALING)
@@ -37,6 +38,11 @@ async def saver(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     if request.param.endswith("postgres"):
         async with PostgresSaver(request.getfixturevalue("postgres_url"), serde=serde) as shared:
             yield shared
+        return
+    if request.param.endswith("redis"):
+        url, prefix = request.getfixturevalue("redis_server").url, request.getfixturevalue("redis_keys")
+        async with RedisSaver(url, prefix=prefix, serde=serde) as shared_keys:
+            yield shared_keys
         return
     if request.param.endswith("y") and "sqlite" not in request.param:
         yield InMemorySaver(serde=serde)

@@ -1,4 +1,4 @@
-"""From the saver's event loop to the driver's: asyncpg knows asyncio only, and must not be cancelled half way."""
+"""From the loop of a saver or store to that of a driver which knows asyncio only and must not be cancelled."""
 
 from __future__ import annotations
 

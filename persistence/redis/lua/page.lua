@@ -1,0 +1,88 @@
+-- Return checkpoints between two bounds, newest first, or those that are named; with what they need, or their metadata
+-- alone: whether there may be more, the member looked at last, the checkpoints, their writes, their blobs.
+
+local ttl, kind, name, high, low, limit, wanted, whole = job[1], job[2], job[3], job[4], job[5], job[6], job[7], job[8]
+local named = job[9]
+local MOST = 4096 -- members looked at before others get their turn
+
+local function place(member)
+    if kind == 'index' then
+        local id, thread, ns = entry(member)
+        return thread, ns, id
+    end
+    local first, second = cut(member)
+    if kind == 'spaces' then return name, first, second end
+    return name, second, first
+end
+
+local checkpoints, writes, blobs, seen, touched, count = {}, {}, {}, {}, {}, 0
+
+local function gather(thread, ns, id, keys, record)
+    local first = ns .. '\0' .. id
+    local fields = redis.call('ZRANGEBYLEX', keys.tasks, '[' .. first .. '\0', '(' .. first .. '\1')
+    for _, field in ipairs(fields) do
+        local value = redis.call('HGET', keys.writes, field)
+        if value then
+            for _, part in ipairs({thread, field, value}) do table.insert(writes, part) end
+        end
+    end
+    local fine, parts = pcall(cmsgpack.unpack, record)
+    if not fine or type(parts) ~= 'table' or type(parts[6]) ~= 'table' then return end
+    for _, blob in ipairs(parts[6]) do
+        local field = ns .. '\0' .. blob
+        local mark = keys.blobs .. '\0' .. field
+        local value = not seen[mark] and redis.call('HGET', keys.blobs, field)
+        seen[mark] = true
+        if value then
+            for _, part in ipairs({thread, field, value}) do table.insert(blobs, part) end
+        end
+    end
+end
+
+local function look(thread, ns, id, member)
+    if wanted and ns ~= wanted then return end
+    local keys = keys_of(thread)
+    local record = redis.call('HGET', keys.checkpoints, ns .. '\0' .. id)
+    if not record then
+        -- Its thread has expired, or another program meddled with it.
+        if member and kind == 'index' and ttl > 0 then redis.call('ZREM', INDEX, member) end
+        return
+    end
+    count = count + 1
+    if whole then
+        gather(thread, ns, id, keys, record)
+    else
+        local fine, parts = pcall(cmsgpack.unpack, record)
+        record = fine and type(parts) == 'table' and parts[5] or ''
+    end
+    for _, part in ipairs({thread, ns, id, record}) do table.insert(checkpoints, part) end
+    touched[thread] = keys
+end
+
+for _, each in ipairs(named) do look(each[1], each[2], each[3], nil) end
+
+local last, more, looked = '', #named == 0, 0
+local source = more and (kind == 'index' and INDEX or keys_of(name)[kind])
+while more and count < limit and looked < MOST do
+    local members = redis.call('ZREVRANGEBYLEX', source, high, low, 'LIMIT', 0, limit - count)
+    more = #members == limit - count
+    for _, member in ipairs(members) do
+        local thread, ns, id = place(member)
+        look(thread, ns, id, member)
+        last = member
+    end
+    looked = looked + #members
+    high = '(' .. last
+end
+
+if ttl > 0 and whole then
+    local now = milliseconds()
+    for _, keys in pairs(touched) do
+        local left = redis.call('PTTL', keys.checkpoints)
+        if left >= 0 and left < ttl then
+            set_lifetime(keys, ttl, now)
+            prolong_index(ttl, now, false)
+        end
+    end
+end
+return {more and 1 or 0, last, checkpoints, writes, blobs}
