@@ -116,7 +116,7 @@ def _add_run(commands: Parsers) -> None:
     given.add_argument("--input", metavar="JSON", help="state to start from; - reads it from standard input")
     given.add_argument("--resume", action="store_true", help="go on where the thread stopped")
     given.add_argument("--answer", metavar="JSON", help="answer the pending question and go on")
-    parser.add_argument("--db", metavar="FILE", help="an SQLite file or postgresql://... to keep the thread (default: none)")
+    parser.add_argument("--db", metavar="FILE", help="an SQLite file or postgresql://... that keeps threads")
     parser.add_argument("--thread", metavar="ID", help="the thread (default: a new one)")
     parser.add_argument("--checkpoint", metavar="ID", help="run from this checkpoint of the thread, as a new branch")
     parser.add_argument(
