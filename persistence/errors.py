@@ -28,6 +28,9 @@ class SerializationError(PersistenceError, TypeError):
     Also a TypeError, which is what other runtimes raise here.
     """
 
+    task_id: str | None = None
+    """The task that wrote it, where that is known."""
+
 
 class StoredDataError(PersistenceError):
     """A stored value cannot be read back."""

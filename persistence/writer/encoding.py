@@ -175,8 +175,9 @@ class Encoder:
             typed = seen[id(value)] = self._serializer.dumps_typed(value)
         except SerializationError as error:
             by = "" if task_id is None else f", written by task {task_id},"
-            message = f"The value of channel {channel!r}{by} cannot be stored: {error}"
-            raise SerializationError(message) from error
+            refusal = SerializationError(f"The value of channel {channel!r}{by} cannot be stored: {error}")
+            refusal.task_id = task_id
+            raise refusal from error
         return typed
 
 

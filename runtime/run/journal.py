@@ -21,13 +21,13 @@ import anyio
 
 from persistence.contracts.checkpoint import CheckpointTuple, TaskWrites, Unit
 from persistence.contracts.saver import takes_units
-from persistence.errors import CheckpointConflictError
+from persistence.errors import CheckpointConflictError, SerializationError
 from persistence.outlasting import outlast
 from runtime.engine.checkpointing import checkpoint_of, take_changes
 from runtime.errors import ThreadConflictError
 from runtime.run.adapting import ContractDoor
 from runtime.types.config import checkpoint_config
-from runtime.types.constants import INTERRUPT
+from runtime.types.constants import ERROR, INTERRUPT
 from runtime.types.ids import utc_now
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class Journal:
         "_kept",
         "_last",
         "_parents",
+        "_settled_last",
         "_unsaved",
         "durability",
         "heads",
@@ -97,6 +98,8 @@ class Journal:
         """Receipts not yet seen to be done, oldest first."""
         self._finished: list[Task] = []
         """Finished tasks whose writes are held."""
+        self._settled_last: list[Task] = []
+        """Tasks whose writes were turned into rows last: to tell whose cannot be."""
         self._held: list[TaskWrites] = []
         """Writes that travel with the next checkpoint of their superstep."""
         self._buffered: list[TaskWrites] = []
@@ -184,7 +187,7 @@ class Journal:
                 TaskWrites(task.moment.checkpoint_id, task.id, task.path_text, task.stored_writes())
                 for task in self._finished
             ]
-            self._finished = []
+            self._settled_last, self._finished = self._finished, []
 
     async def flush(self, *, frozen: bool = False) -> None:
         """Send held writes now: a crash then costs only the tasks that have not finished.
@@ -313,7 +316,35 @@ class Journal:
         )
 
     async def _send(self, unit: Unit) -> None:
-        await self._pass_on(unit, self._door.encode(unit))
+        try:
+            request = self._door.encode(unit)
+        except SerializationError as error:
+            raise await self._not_stored(unit, error) from error
+        await self._pass_on(unit, request)
+
+    async def _not_stored(self, unit: Unit, error: SerializationError) -> SerializationError:
+        """Store, in place of what a task wrote that cannot be, that it failed; return the error that names its node.
+
+        What its siblings wrote is stored as well. Where no single write is at fault, nothing is.
+        """
+        writes = list(unit.writes)
+        refused: SerializationError | None = None
+        while error.task_id is not None:
+            at = next(at for at, each in enumerate(writes) if each.task_id == error.task_id)
+            named = SerializationError(f"Node {self._node_of(error.task_id)!r}: {error}")
+            refused = refused or named
+            writes[at] = writes[at]._replace(writes=[(ERROR, repr(named))])
+            kept = Unit(self.thread_id, self.ns, writes=writes)
+            try:
+                await self._pass_on(kept, self._door.encode(kept))
+            except SerializationError as another:
+                error = another
+            else:
+                break
+        return refused or error
+
+    def _node_of(self, task_id: str) -> str:
+        return next((task.name for task in self._settled_last if task.id == task_id), "?")
 
     async def _pass_on(self, unit: Unit, request: Any) -> None:
         try:
