@@ -17,7 +17,7 @@ from persistence.contracts.saver import Ack, Config, UnitSaver
 from persistence.errors import CheckpointConflictError, SerializationError, StoredDataError
 from persistence.migration.checkpoints import Reading, decoded
 from persistence.migration.decoding import ForeignDecoder
-from persistence.migration.records import Adopter, DecodedWrite, ForeignThread, Problem, Source
+from persistence.migration.records import Adopter, DecodedWrite, ForeignThread, Problem, Source, Uncarried, WritesOf
 
 PAGE: Final = 64
 """Checkpoints read at once."""
@@ -178,7 +178,7 @@ class ThreadMover:
                     unit = reading.unit()
                     if unit is not None:
                         with reading.about("the checkpoint"):
-                            await adopter.adopt(unit, writes_of)
+                            await _adopted(adopter, unit, writes_of)
                     if unit is None or reading.problems:
                         yield None, reading.problems
                         continue
@@ -244,6 +244,14 @@ class _Sending:
         acks, self._acks = self._acks, []
         for ack in acks:
             await ack.wait()
+
+
+async def _adopted(adopter: Adopter, unit: Unit, writes_of: WritesOf) -> None:
+    try:
+        await adopter.adopt(unit, writes_of)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        msg = f"it is not as LangGraph stores it: {type(error).__name__}: {error}"
+        raise Uncarried(msg) from error
 
 
 def _tell_changes(unit: Unit, held: set[tuple[str, str]]) -> None:

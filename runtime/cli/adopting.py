@@ -8,7 +8,7 @@ keeps its state, and values that LangGraph keeps as a chain of writes.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +17,7 @@ from persistence.migration.records import Uncarried
 from runtime.channels import MISSING, DeltaChannel
 from runtime.engine.cells import version_number
 from runtime.engine.tasks import is_output
+from runtime.graph.subgraphs import find
 from runtime.run.journal import CALLER
 from runtime.types.command import Command, Overwrite, Send
 from runtime.types.constants import (
@@ -39,13 +40,16 @@ from runtime.types.policy import TimeoutPolicy
 if TYPE_CHECKING:
     from persistence.contracts.checkpoint import Unit
     from persistence.migration.records import WritesOf
+    from runtime.engine.plan import Plan
 
+_NAMED: Final = "must be named"
 _SENDS_IN_WRITES: Final = 4
 """Checkpoints before this format keep Sends with what was written against their parent."""
 _NAMED_EDGES: Final = 3
 """Those before this one have a trigger channel for each edge."""
 _SENT: Final = re.compile(rf"^(~{PUSH}, \d+), 0+$")
 """The path of a task that a Send started: LangGraph writes the False at its end as a number."""
+_JOIN: Final = "join:"
 _DELTAS: Final = "counters_since_delta_snapshot"
 _KEPT: Final = ("v", "id", "ts", "channel_values", "channel_versions", "versions_seen", "updated_channels")
 
@@ -76,9 +80,13 @@ MAKERS: Final = {
 class Adopting:
     """Adopts the checkpoints of one namespace, oldest first."""
 
-    def __init__(self, deltas: Mapping[str, DeltaChannel[Any]]) -> None:
-        """``deltas`` are the channels, by name, whose values LangGraph may keep as a chain of writes."""
+    def __init__(self, deltas: Mapping[str, DeltaChannel[Any]], plans: Sequence[Plan] = ()) -> None:
+        """``plans`` are those of the graphs that may have stored them.
+
+        ``deltas`` are their channels, by name, whose values LangGraph may keep as a chain of writes.
+        """
         self._deltas = deltas
+        self._plans = plans
         self._values: dict[str, dict[str, Any]] = {}
         """Values of such channels by checkpoint."""
         self._written: dict[str, dict[str, list[Any]]] = {}
@@ -90,7 +98,9 @@ class Adopting:
         if checkpoint["v"] < _SENDS_IN_WRITES:
             await _place_sends(unit, checkpoint, writes_of)
         if checkpoint["v"] < _NAMED_EDGES:
-            _rename_edges(checkpoint)
+            _rename_edges(checkpoint, _targets(self._plans, unit.checkpoint_ns))
+            # Its tasks have other ids here. So a subgraph that keeps its state is called anew, instead of going on.
+            unit.metadata = {**unit.metadata, "parents": {}}
         self._fold_deltas(unit, checkpoint)
         _drop_empty(checkpoint["channel_values"])
         unit.writes = [one for task in unit.writes if (one := _adopted(unit.checkpoint_ns, task, checkpoint)).writes]
@@ -105,10 +115,7 @@ class Adopting:
         for channel in {*(unit.metadata.get(_DELTAS) or {}), *self._deltas} & checkpoint["channel_versions"].keys():
             if channel not in held:
                 if channel not in self._deltas:
-                    msg = (
-                        f"channel {channel!r} is a DeltaChannel: its value follows from its reducer, so the graph that "
-                        "has it must be named"
-                    )
+                    msg = f"the value of channel {channel!r} follows from its reducer: the graph that has it {_NAMED}"
                     raise Uncarried(msg)
                 value = self._folded(self._deltas[channel], channel, unit.parent_id)
                 if value is MISSING:
@@ -156,22 +163,40 @@ async def _place_sends(unit: Unit, checkpoint: Any, writes_of: WritesOf) -> None
             checkpoint["updated_channels"] = sorted({*checkpoint["updated_channels"], TASKS})
 
 
-def _rename_edges(checkpoint: Any) -> None:
-    """Turn a trigger channel for each edge into one for each node. Raises Uncarried where only the graph knows."""
+def _targets(plans: Iterable[Plan], ns: str) -> dict[str, list[str]]:
+    """Return where the plain edges of each node of a namespace's graph lead to."""
+    here = [below for plan in plans for below in ([program.plan for program in find(plan, ns)] if ns else [plan])]
+    return {
+        name: [
+            channel.removeprefix(branch_to("")) for channel, _ in node.edge_writes if channel.startswith(branch_to(""))
+        ]
+        for plan in here
+        for name, node in plan.nodes.items()
+    }
+
+
+def _rename_edges(checkpoint: Any, targets: Mapping[str, list[str]]) -> None:
+    """Turn trigger channels of edges, or of the node that they leave, into one for each node that they lead to.
+
+    Raises Uncarried where only the graph knows.
+    """
     values, versions, seen = checkpoint["channel_values"], checkpoint["channel_versions"], checkpoint["versions_seen"]
     for old in list(versions):
-        node = _target_of(old)
-        if node is None:
+        target = _target_of(old)
+        if target is None and old not in targets:
             if old in seen and old in values:
-                msg = f"it was stored by LangGraph 0.2 or older while work that follows node {old!r} was due"
+                msg = f"LangGraph 0.3 or older stored it while what follows node {old!r} was due: the graph {_NAMED}"
                 raise Uncarried(msg)
             continue
-        new = branch_to(node)
-        for held in (versions, *(each for each in (seen.get(node), seen.get(INTERRUPT)) if each and old in each)):
-            held[new] = max((held[key] for key in (old, new) if key in held), key=version_number)
+        for node in targets[old] if target is None else (target,):
+            new = branch_to(node)
+            for held in (versions, *(each for each in (seen.get(node), seen.get(INTERRUPT)) if each and old in each)):
+                held[new] = max((held[key] for key in (old, new) if key in held), key=version_number)
+            if old in values:
+                values[new] = None
+        values.pop(old, None)
+        for held in (versions, *seen.values()):
             held.pop(old, None)
-        if old in values:
-            values[new] = values.pop(old)
     checkpoint["updated_channels"] = None  # so that what is due is found by versions
 
 
@@ -186,7 +211,7 @@ def _drop_empty(values: dict[str, Any]) -> None:
     """Drop joins and Sends that wait for nothing: here, what is empty is absent."""
     for channel, value in list(values.items()):
         empty = value[0] if isinstance(value, (list, tuple)) and len(value) == 2 else value  # noqa: PLR2004 - deferred
-        if (channel.startswith("join:") and isinstance(empty, (set, list)) and not empty) or (
+        if (channel.startswith(_JOIN) and isinstance(empty, (set, list)) and not empty) or (
             channel == TASKS and not value
         ):
             del values[channel]
@@ -206,32 +231,47 @@ def _adopted(ns: str, task: TaskWrites, checkpoint: Any) -> TaskWrites:
         # It had written when its router failed. It has not finished, so it runs again.
         writes = [(channel, value) for channel, value in writes if not is_output(channel)]
     elif INTERRUPT in channels and RESUME in channels and ERROR not in channels and not any(map(is_output, channels)):
-        writes = _asked_anew(_task_ns(ns, task, checkpoint), writes)
+        writes = _asked_anew(_task_ns(ns, task, checkpoint, _asked(writes)), writes)
     return task._replace(writes=writes, task_path=_SENT.sub(r"\1, False", task.task_path))
 
 
 def _asked_anew(task_ns: str | None, writes: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
     """Give a task's later question its own id: before LangGraph 1.2, all of them had that of the first."""
     held = dict(writes)
-    answers = held[RESUME] if isinstance(held[RESUME], list) else [held[RESUME]]
+    answers = _listed(held[RESUME])
     if task_ns is None or not answers:
         return writes
     first, next_id = interrupt_id(task_ns, 0), interrupt_id(task_ns, len(answers))
-    asked = [replace(one, id=next_id) if one.id == first else one for one in held[INTERRUPT]]
+    asked = [replace(one, id=next_id) if one.id == first else one for one in _listed(held[INTERRUPT])]
     return [(channel, asked if channel == INTERRUPT else value) for channel, value in writes]
 
 
-def _task_ns(ns: str, task: TaskWrites, checkpoint: Any) -> str | None:
-    """Return a task's namespace, as far as its path tells its node."""
-    node = _node_of(task.task_path)
-    if node is None:
-        index = task.task_path.partition(", ")[2].partition(",")[0]
-        sends = checkpoint["channel_values"].get(TASKS, ())
-        if not index.isdecimal() or int(index) >= len(sends):
-            return None
-        node = sends[int(index)].node
-    own = f"{node}{NS_END}{task.task_id}"
-    return f"{ns}{NS_SEP}{own}" if ns else own
+def _asked(writes: Iterable[tuple[str, Any]]) -> set[str]:
+    """Return the ids of questions."""
+    return {one.id for channel, value in writes if channel == INTERRUPT for one in _listed(value)}
+
+
+def _listed(value: Any) -> list[Any]:
+    """Return questions or answers as a list; older versions stored a single one as it is."""
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _task_ns(ns: str, task: TaskWrites, checkpoint: Any, asked: Iterable[str]) -> str | None:
+    """Return the namespace of a task that has asked: the id of its question tells which of the due nodes it ran."""
+    for node in _due(checkpoint["channel_values"]):
+        own = f"{node}{NS_END}{task.task_id}"
+        found = f"{ns}{NS_SEP}{own}" if ns else own
+        if interrupt_id(found, 0) in asked:
+            return found
+    return None
+
+
+def _due(values: Mapping[str, Any]) -> Iterable[str]:
+    """Return nodes that may be due."""
+    for channel in values:
+        if channel.startswith((branch_to(""), _JOIN)):
+            yield channel.rpartition(NS_END)[2]
+    yield from (send.node for send in values.get(TASKS, ()))
 
 
 def _node_of(task_path: str) -> str | None:
@@ -251,11 +291,11 @@ async def _name_caller(unit: Unit, writes_of: WritesOf) -> None:
     if not node or NS_END in node or not isinstance(parents, dict) or not parents:
         return
     where = around if around in parents else max(parents, key=len)
-    asked = {one.id for task in unit.writes for channel, value in task.writes if channel == INTERRUPT for one in value}
+    asked = _asked((channel, value) for task in unit.writes for channel, value in task.writes)
     callers = [
         write.task_id
         for write in await writes_of(where, str(parents[where]))
-        if _node_of(write.task_path) == node or (write.channel == INTERRUPT and asked & {one.id for one in write.value})
+        if _node_of(write.task_path) == node or asked & _asked([(write.channel, write.value)])
     ]
     if callers:
         unit.metadata = {**unit.metadata, CALLER: callers[0]}

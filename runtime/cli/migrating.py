@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from runtime.cli.showing import Screen
+    from runtime.engine.plan import Plan
     from runtime.run.program import Program
 
 KINDS: Final = ("langgraph-sqlite", "langgraph-postgres")
@@ -47,6 +48,7 @@ class _Known:
 
     types: set[type] = field(default_factory=set)
     deltas: dict[str, DeltaChannel[Any]] = field(default_factory=dict)
+    plans: list[Plan] = field(default_factory=list)
 
     def __hash__(self) -> int:
         return id(self)
@@ -58,6 +60,7 @@ class _Known:
     def learn(self, program: Program) -> None:
         """Look at a graph and its subgraphs."""
         program.register_types(self)
+        self.plans.append(program.plan)
         waiting, seen = [program], set()
         while waiting:
             one = waiting.pop()
@@ -107,7 +110,7 @@ async def _migrate(args: argparse.Namespace, screen: Screen) -> tuple[Tally, lis
         source = await opened.enter_async_context(_source(*args.source))
         if not args.dry_run:
             await opened.enter_async_context(saver)
-        mover = ThreadMover(source, saver, decoder, lambda: Adopting(known.deltas), dry=args.dry_run)
+        mover = ThreadMover(source, saver, decoder, lambda: Adopting(known.deltas, known.plans), dry=args.dry_run)
         threads = await source.threads()
         with screen.progress("Migrating threads", len(threads)) as bar:
             for thread in threads:

@@ -225,3 +225,8 @@ def ordering_ours() -> Any:
 def folding_ours() -> Any:
     """Return the graph that knows the reducer."""
     return folding(OURS)
+
+
+def asking_ours() -> Any:
+    """Return the graph that knows its edges."""
+    return asking(OURS)
