@@ -22,8 +22,17 @@ def script(*names: str) -> Script:
     return Script(text, hashlib.sha1(text, usedforsecurity=False).hexdigest())
 
 
-STORE: Final = script("threads", "store")
-DELETE: Final = script("threads", "delete")
-TRIM: Final = script("threads", "trim")
-PAGE: Final = script("threads", "page")
-DUMP: Final = script("threads", "dump")
+STORE: Final = script("keys", "threads", "store")
+DELETE: Final = script("keys", "threads", "delete")
+TRIM: Final = script("keys", "threads", "trim")
+PAGE: Final = script("keys", "threads", "page")
+DUMP: Final = script("keys", "threads", "dump")
+
+FIND_ITEMS: Final = script("keys", "items", "find_items")
+READ_ITEMS: Final = script("keys", "items", "read_items")
+WRITE_ITEMS: Final = script("keys", "items", "write_items")
+SWEEP_ITEMS: Final = script("keys", "items", "sweep_items")
+
+READ_CACHE: Final = script("keys", "cache", "read_cache")
+WRITE_CACHE: Final = script("keys", "cache", "write_cache")
+CLEAR_CACHE: Final = script("keys", "cache", "clear_cache")

@@ -1,5 +1,4 @@
--- What the scripts on threads share. ARGV[1] is the prefix of all keys, ARGV[2] the job, as msgpack, and what follows are
--- values that it names by their place.
+-- What the scripts on threads share.
 --
 -- A thread is six keys. In members and fields a NUL stands between the parts, which hold none; so they are told apart
 -- and sorted like the parts themselves.
@@ -10,21 +9,10 @@
 --   writes        hash        namespace, id, task, index -> channel, type, task path, data
 --   tasks         sorted set  namespace, id, task, index
 -- One key more lists every checkpoint: index, a sorted set of id, thread, namespace.
--- Nothing is undone if a script fails half way; so each looks at all that it needs before it changes anything.
 
-local PREFIX = ARGV[1] .. ':'
 local INDEX = PREFIX .. 'index'
 local HASHES = {'checkpoints', 'blobs', 'writes'}
 local SETS = {'spaces', 'order', 'tasks'}
-local VALUES = 2 -- arguments before them
-local job = cmsgpack.unpack(ARGV[2])
-
--- A name as part of a key: no colon, brace or star is left in it.
-local function quoted(name)
-    return (string.gsub(name, '[^A-Za-z0-9_.~-]', function(character)
-        return string.format('%%%02X', string.byte(character))
-    end))
-end
 
 local function keys_of(thread)
     local suffix = ':' .. quoted(thread)

@@ -11,6 +11,7 @@ from persistence.conformance import SAVER_CHECKS, STORE_CHECKS, Check, check_sav
 from persistence.contracts.saver import BaseCheckpointSaver
 from persistence.memory import InMemorySaver, InMemoryStore
 from persistence.postgres import PostgresSaver, PostgresStore
+from persistence.redis import RedisSaver, RedisStore
 from persistence.serde.encrypted import EncryptedSerializer
 from persistence.sqlite import SqliteSaver, SqliteStore
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 KEY = b"0123456789abcdef"
 
 
-@pytest.fixture(params=["memory", "sqlite", "encrypted sqlite", "postgres"])
+@pytest.fixture(params=["memory", "sqlite", "encrypted sqlite", "postgres", "redis", "encrypted redis"])
 async def saver(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Any]:
     serde = EncryptedSerializer(KEY) if request.param.startswith("encrypted") else None
     if request.param == "memory":
@@ -29,17 +30,25 @@ async def saver(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     elif request.param == "postgres":
         async with PostgresSaver(request.getfixturevalue("postgres_url")) as opened:
             yield opened
+    elif request.param.endswith("redis"):
+        url, prefix = request.getfixturevalue("redis_server").url, request.getfixturevalue("redis_keys")
+        async with RedisSaver(url, prefix=prefix, serde=serde) as opened:
+            yield opened
     else:
         async with SqliteSaver(tmp_path / "threads.db", serde=serde) as opened:
             yield opened
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+@pytest.fixture(params=["memory", "sqlite", "postgres", "redis"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Any]:
     if request.param == "memory":
         yield InMemoryStore()
     elif request.param == "postgres":
         async with PostgresStore(request.getfixturevalue("postgres_url")) as opened:
+            yield opened
+    elif request.param == "redis":
+        url, prefix = request.getfixturevalue("redis_server").url, request.getfixturevalue("redis_keys")
+        async with RedisStore(url, prefix=prefix) as opened:
             yield opened
     else:
         async with SqliteStore(tmp_path / "items.db") as opened:

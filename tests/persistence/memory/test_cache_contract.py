@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from persistence.contracts.cache import BaseCache, FullKey
 from persistence.errors import SerializationError, UnsupportedOperationError
 from persistence.memory import InMemoryCache
+from persistence.redis import RedisCache
 from persistence.serde import EncryptedSerializer, Serializer
 from persistence.sqlite import SqliteCache
 
@@ -52,13 +53,16 @@ def serde() -> Serializer:
     return Serializer()
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "redis"])
 async def cache(
     request: pytest.FixtureRequest, tmp_path: Path, clock: Clock, serde: Serializer
-) -> AsyncIterator[InMemoryCache | SqliteCache]:
-    made: InMemoryCache | SqliteCache
+) -> AsyncIterator[InMemoryCache | SqliteCache | RedisCache]:
+    made: InMemoryCache | SqliteCache | RedisCache
     if request.param == "memory":
         made = InMemoryCache(serde=serde, clock=clock)
+    elif request.param == "redis":
+        url, prefix = request.getfixturevalue("redis_server").url, request.getfixturevalue("redis_keys")
+        made = RedisCache(url, prefix=prefix, serde=serde, clock=clock)
     else:
         made = SqliteCache(tmp_path / "cache.sqlite", serde=serde, clock=clock)
     async with made as opened:

@@ -1,4 +1,4 @@
-"""Every store passes the same tests: the one in memory, the one in a file and the one on a server."""
+"""Every store passes the same tests: the one in memory, the one in a file and those on servers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 from persistence.memory import InMemoryStore
 from persistence.postgres import PostgresStore
+from persistence.redis import RedisStore
 from persistence.sqlite import SqliteStore
 from persistence.stores.managed import ManagedStore
 from tests.persistence.stores.clocks import Clock
@@ -28,10 +29,14 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "memory.sqlite"
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+@pytest.fixture(params=["memory", "sqlite", "postgres", "redis"])
 async def open_store(request: pytest.FixtureRequest, path: Path, clock: Clock) -> AsyncIterator[OpenStore]:
     """Return what opens a store with options; it is closed after the test."""
     url = request.getfixturevalue("postgres_url") if request.param == "postgres" else ""
+    keys: Any = {}
+    if request.param == "redis":
+        url = request.getfixturevalue("redis_server").url
+        keys = {"prefix": request.getfixturevalue("redis_keys")}
     async with AsyncExitStack() as opened:
 
         async def make(**options: Any) -> ManagedStore:
@@ -41,6 +46,8 @@ async def open_store(request: pytest.FixtureRequest, path: Path, clock: Clock) -
                 store = InMemoryStore(**given)
             elif request.param == "postgres":
                 store = PostgresStore(url, **given)
+            elif request.param == "redis":
+                store = RedisStore(url, **keys, **given)
             else:
                 store = SqliteStore(path, **given)
             return await opened.enter_async_context(store)

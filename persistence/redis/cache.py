@@ -1,0 +1,204 @@
+"""RedisCache: results that processes and machines share."""
+
+from __future__ import annotations
+
+import math
+import struct
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+
+from persistence.blocking import BlockingCache
+from persistence.contracts.cache import BaseCache
+from persistence.errors import PersistenceClosedError, PersistenceError
+from persistence.outlasting import outlast
+from persistence.redis.saver import chosen
+from persistence.redis.scripts import CLEAR_CACHE, READ_CACHE, WRITE_CACHE
+from persistence.redis.server import Server, Source, checked
+from persistence.redis.shelved import LONGEST
+from persistence.serde.caching import CachedValues
+from persistence.serde.values import text_bytes
+from persistence.writer.home import Home
+from persistence.writer.limits import DEFAULT_LIMITS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from types import TracebackType
+    from typing import Self
+
+    from anyio.lowlevel import EventLoopToken
+
+    from persistence.contracts.cache import FullKey, Namespace
+    from persistence.redis.options import Options
+    from persistence.redis.server import Session
+    from persistence.serde.serializer import Serializer, Typed
+
+CLEARED: Final = 1000
+"""Entries deleted by one call, so that clearing many holds nobody up for long."""
+
+_EXPIRY: Final = struct.Struct("<d")
+_NEVER: Final = math.inf
+
+
+class RedisCache(BlockingCache, BaseCache):
+    """Keeps values on a Redis (6.2 or newer) or Valkey server, which vanish from it when their time is over.
+
+    Open it with ``async with cache`` (or ``with cache``). A saver's keys may stand beside it. Keys are digests of
+    inputs. A serializer that encrypts hides the values, not which inputs were equal.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        serde: Serializer | None = None,
+        clock: Callable[[], float] = time.time,
+        options: Options | None = None,
+        **settings: Any,
+    ) -> None:
+        """Describe a cache; nothing is opened yet.
+
+        ``source``, ``options`` and ``settings`` are those of ``RedisSaver``. ``serde`` turns values into bytes, with
+        the safe defaults if it is None. ``clock`` tells the seconds by which values expire; processes must agree on it.
+        """
+        self._server = Server(checked(source), chosen(options, settings), DEFAULT_LIMITS)
+        self._values = CachedValues(serde)
+        self._clock = clock
+        self._home: Home | None = None
+
+    @property
+    def home_token(self) -> EventLoopToken | None:
+        """The event loop the cache is open on; None while closed."""
+        return None if self._home is None else self._home.token
+
+    @property
+    def home_thread(self) -> int | None:
+        """The thread the cache is open on; None while closed."""
+        return None if self._home is None else self._home.thread
+
+    async def __aenter__(self) -> Self:
+        """Connect once.
+
+        Raises:
+            BackendOpenError: The server cannot be reached, or refuses.
+            PersistenceError: The cache is open already.
+        """
+        if self._home is not None:
+            message = f"{self!r} is open already: share it, or make a second cache."
+            raise PersistenceError(message)
+        self._home = Home()
+        try:
+            await self._server.open()
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await self._server.close()
+            self._home = None
+            raise
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close the connections. Cancelling the scope around does not cut this short."""
+        try:
+            await outlast(self._server.close)
+        finally:
+            self._home = None
+
+    async def aget(self, keys: Sequence[FullKey]) -> dict[FullKey, Any]:
+        """Return what is there of these keys.
+
+        Raises:
+            PersistenceError: The cache is not open, or the server cannot be read.
+        """
+        server, now = self._opened(), self._clock()
+        found: Sequence[bytes | None] = await server.read(partial(_read, names=[_name(key) for key in keys]))
+        stored = {key: typed for key, data in zip(keys, found, strict=True) if (typed := _typed(data, now)) is not None}
+        return self._values.load(stored)
+
+    async def aset(self, pairs: Mapping[FullKey, tuple[Any, float | None]]) -> None:
+        """Keep values, each with the seconds that it stays; stored when this returns.
+
+        Raises:
+            PersistenceError: The cache is not open, a value cannot be stored, or the server refused. Nothing was kept
+                then.
+        """
+        server, now = self._opened(), self._clock()
+        entries: list[tuple[str, int, str]] = []
+        values: list[bytes] = []
+        for key, (kind, data), ttl in self._values.dump(pairs):
+            until = _NEVER if ttl is None else now + ttl
+            values.append(_EXPIRY.pack(until) + kind.encode() + b"\0" + data)
+            milliseconds = 0 if ttl is None else max(1, min(math.ceil(ttl * 1000), LONGEST))
+            entries.append((_name(key), milliseconds, repr(until)))
+        await server.persist(partial(_write, job=(repr(now), entries), values=values))
+
+    async def aclear(self, namespaces: Sequence[Namespace] | None = None) -> None:
+        """Forget what is in these namespaces and in those that begin with them; None: everything.
+
+        Raises:
+            PersistenceError: The cache is not open, or the server refused.
+        """
+        server = self._opened()
+        for namespace in [()] if namespaces is None else namespaces:
+            await server.persist(partial(_clear, bounds=_bounds(namespace)))
+
+    def key_of(self, value: object) -> str:
+        """Return a digest of the value's stored form. Raises SerializationError."""
+        return self._values.key_of(value)
+
+    def register_types(self, types: Iterable[type]) -> None:
+        """Allow values of these types to be kept and rebuilt."""
+        self._values.serde.register_types(types)
+
+    def _opened(self) -> Server:
+        if self._home is None:
+            message = f"{self!r} is not open: use it inside 'async with cache:' (or 'with cache:')."
+            raise PersistenceClosedError(message)
+        self._home.check(self)
+        return self._server
+
+    def __repr__(self) -> str:
+        """Name the server without its password, and tell whether it is open."""
+        return f"<RedisCache {self._server.name}, {'closed' if self._home is None else 'open'}>"
+
+
+async def _read(session: Session, names: Sequence[str]) -> Sequence[bytes | None]:
+    found: Sequence[bytes | None] = await session.run(READ_CACHE, names) if names else ()
+    return found
+
+
+async def _write(session: Session, job: object, values: Sequence[bytes]) -> None:
+    await session.run(WRITE_CACHE, job, values)
+
+
+async def _clear(session: Session, bounds: tuple[str, str]) -> None:
+    while await session.run(CLEAR_CACHE, (*bounds, CLEARED)) == CLEARED:
+        pass
+
+
+def _name(key: FullKey) -> str:
+    """Return an entry's name: each label of its namespace with a colon after it, then its key."""
+    namespace, last = key
+    return "".join(f"{_safe(label)}:" for label in namespace) + _safe(last)
+
+
+def _bounds(namespace: Namespace) -> tuple[str, str]:
+    """Return the bounds of the names of all entries in and below a namespace."""
+    first = "".join(f"{_safe(label)}:" for label in namespace)
+    return (f"[{first}", f"({first[:-1]};") if first else ("-", "+")
+
+
+def _safe(text: str) -> str:
+    """Return a text without colons; any text, and no two alike."""
+    return text_bytes(text).decode("latin-1").replace("%", "%25").replace(":", "%3A")
+
+
+def _typed(data: bytes | None, now: float) -> Typed | None:
+    """Return what an entry holds, None if it is not there, damaged or expired."""
+    if data is None or len(data) < _EXPIRY.size or not _EXPIRY.unpack_from(data)[0] > now:
+        return None
+    kind, _, value = data[_EXPIRY.size :].partition(b"\0")
+    return kind.decode("utf-8", "replace"), value
