@@ -95,10 +95,7 @@ class Constructors:
         if not SINGLE <= code <= MODEL_2:
             msg = f"an extension of code {code}, which is not known here"
             raise Uncarried(msg)
-        if not isinstance(parts, list) or len(parts) < 3 or not all(isinstance(part, str) for part in parts[:2]):  # noqa: PLR2004
-            msg = "a constructor without module, name and arguments"
-            raise Uncarried(msg)
-        module, name, given = parts[:3]
+        module, name, given = _taken_apart(parts)
         if code == METHOD:
             return self._called(self._method(module, name, parts), SINGLE, given, f"{module}:{name}")
         maker = self._makers.get((module, name))
@@ -109,6 +106,13 @@ class Constructors:
             msg = f"class {module}:{name} is not registered"
             raise Uncarried(msg)
         return self._called(_maker_of(cls, code), min(code, NAMED), given, f"{module}:{name}")
+
+    def check(self, parts: Any) -> None:
+        """Look only whether the name is known. Raises Uncarried if it is not."""
+        module, name, _ = _taken_apart(parts)
+        if (module, name) not in self._makers and module != "datetime" and self._class(module, name) is None:
+            msg = f"class {module}:{name} is not registered"
+            raise Uncarried(msg)
 
     def make_serialized(self, path: list[str], given: Mapping[str, Any]) -> Any:
         """Rebuild what LangChain's own serialization describes: a path that ends in the class's name."""
@@ -143,6 +147,14 @@ class Constructors:
         except Exception as error:
             msg = f"class {name} refuses what is stored: {type(error).__name__}: {error}"
             raise Uncarried(msg.splitlines()[0]) from error
+
+
+def _taken_apart(parts: Any) -> tuple[str, str, Any]:
+    """Return module, name and arguments. Raises Uncarried if they are not there."""
+    if not isinstance(parts, list) or len(parts) < 3 or not all(isinstance(part, str) for part in parts[:2]):  # noqa: PLR2004
+        msg = "a constructor without module, name and arguments"
+        raise Uncarried(msg)
+    return parts[0], parts[1], parts[2]
 
 
 def _maker_of(cls: type, code: int) -> Maker:

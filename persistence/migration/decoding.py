@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from persistence.migration.constructors import MODEL_2, NAMED, POSITIONAL, Constructors
+from persistence.migration.constructors import MODEL_2, NAMED, POSITIONAL, SINGLE, Constructors
 from persistence.migration.records import Uncarried
 from persistence.serde.serializer import ENCRYPTED
 
@@ -78,7 +78,8 @@ class ForeignDecoder:
             before = self._findings
             inner = self._decode(data)
             if self._findings > before:
-                return None  # what is wrong inside is told; what it leads to is no news
+                # What is wrong inside is told, and it cannot be made without; but who else is unknown is news.
+                return self._constructors.check(inner) if SINGLE <= code <= MODEL_2 else None
             if code == _SNAPSHOT:
                 return inner
             if code == _ARRAY:

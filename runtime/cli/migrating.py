@@ -230,7 +230,7 @@ def _show(args: argparse.Namespace, screen: Screen, tally: Tally, notes: list[st
             ],
         )
         if len(tally.problems) > _SHOWN:
-            screen.say(f"and {counted(len(tally.problems) - _SHOWN, 'more')}: --json lists all.")
+            screen.say(f"and {len(tally.problems) - _SHOWN:,} more: --json lists all.")
         screen.say()
     for note in (*notes, *_advice(tally)):
         screen.say(note, "yellow")

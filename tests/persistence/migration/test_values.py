@@ -182,7 +182,8 @@ def test_all_that_is_not_registered_is_named_at_once() -> None:
     assert reasons(decoder(), value) == (
         f"class {module}:Point is not registered",
         f"class {module}:Colour is not registered",
-    ), "the order holds a colour; what is wrong inside of it is enough"
+        f"class {module}:Order is not registered",
+    ), "also those that hold others of them"
     assert reasons(decoder(Colour), value) == (
         f"class {module}:Point is not registered",
         f"class {module}:Order is not registered",
