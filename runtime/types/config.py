@@ -15,11 +15,26 @@ DEFAULT_RECURSION_LIMIT: Final = int(os.environ.get("ACTORGRAPH_DEFAULT_RECURSIO
 _OPTIONS: Final = frozenset(
     {"tags", "metadata", "callbacks", "run_name", "run_id", "max_concurrency", "recursion_limit", "configurable"}
 )
-_ARGUMENTS: Final = frozenset({"durability", "multitask_strategy"})
-"""Options of a call that are arguments of their own."""
+_ARGUMENTS: Final = frozenset(
+    {
+        "checkpoint_during",
+        "context",
+        "control",
+        "durability",
+        "interrupt_after",
+        "interrupt_before",
+        "multitask_strategy",
+        "output_keys",
+        "stream_mode",
+        "subgraphs",
+        "version",
+    }
+)
+"""Options of a call that are arguments of their own. Within the config they would be ignored in silence: an approval
+that is asked for there would never be asked."""
 
-_MISPLACED: Final = _ARGUMENTS | {"max_concurrency", "recursion_limit", "callbacks"}
-"""Options that do nothing inside ``configurable``; there they would be ignored in silence."""
+_MISPLACED: Final = _ARGUMENTS | (_OPTIONS - {"configurable", "run_id"})
+"""What does nothing inside ``configurable``. A ``run_id`` there is the program's own, and stored like its others."""
 
 _LEAST_INT: Final = -(2**63)
 _END_OF_INTS: Final = 2**64
@@ -79,7 +94,11 @@ class CallConfig:
 def merge_configs(*configs: Mapping[str, Any] | None) -> RunnableConfig:
     """Merge configs, later ones winning: tags and callbacks are joined, metadata and configurable merged by key.
 
-    An unknown key is a setting of the program: it belongs to ``configurable``. Raises ConfigError for a wrong shape.
+    An unknown key is a setting of the program: it belongs to ``configurable``.
+
+    Raises:
+        ConfigError: a wrong shape, or a setting of ours in a place where it does nothing.
+
     """
     merged: dict[str, Any] = {}
     for config in configs:
@@ -91,8 +110,7 @@ def merge_configs(*configs: Mapping[str, Any] | None) -> RunnableConfig:
             if value is None:
                 continue
             if key in ("metadata", "configurable"):
-                if type(value) is not dict and not isinstance(value, Mapping):
-                    raise _wrong(f"config[{key!r}]", "a mapping", value)
+                _check_mapping(key, value)
                 merged[key] = {**merged.get(key, {}), **value}
             elif key == "tags":
                 if isinstance(value, str) or not isinstance(value, Iterable):
@@ -103,8 +121,17 @@ def merge_configs(*configs: Mapping[str, Any] | None) -> RunnableConfig:
             elif key in _OPTIONS:
                 merged[key] = value
             else:
+                if key in _ARGUMENTS:
+                    raise _misplaced(key, "as a key of config")
                 merged["configurable"] = {**merged.get("configurable", {}), key: value}
     return cast("RunnableConfig", merged)
+
+
+def _check_mapping(key: str, value: Any) -> None:
+    if type(value) is not dict and not isinstance(value, Mapping):
+        raise _wrong(f"config[{key!r}]", "a mapping", value)
+    if key == "configurable" and not _MISPLACED.isdisjoint(value):
+        raise _misplaced(min(_MISPLACED & value.keys()), "inside config['configurable']")
 
 
 def passed_down(callbacks: Any) -> Any:
@@ -140,12 +167,6 @@ def parse_config(*configs: Mapping[str, Any] | None) -> CallConfig:
     """Merge and check. Raises ConfigError, before anything runs or is saved."""
     raw = merge_configs(*configs)
     configurable = raw.setdefault("configurable", {})
-    misplaced = _MISPLACED & configurable.keys()
-    if misplaced:
-        name = min(misplaced)
-        right = f"as the argument {name}=" if name in _ARGUMENTS else f"as config[{name!r}]"
-        msg = f"{name!r} inside config or config['configurable'] has no effect; pass it {right}."
-        raise ConfigError(msg)
     limit = raw.get("recursion_limit", DEFAULT_RECURSION_LIMIT)
     if not _is_count(limit):
         raise _wrong("recursion_limit", "an integer of at least 1", limit)
@@ -186,6 +207,13 @@ def _is_count(value: object) -> bool:
 
 def _wrong(what: str, expected: str, got: object) -> ConfigError:
     return ConfigError(f"{what} must be {expected}, got {got!r}.")
+
+
+def _misplaced(name: str, found: str) -> ConfigError:
+    right = f"the argument {name}= of the call" if name in _ARGUMENTS else f"config[{name!r}]"
+    return ConfigError(
+        f"{name!r} {found} has no effect. Pass it as {right}, or give a setting of your own another name."
+    )
 
 
 def _storable(raw: RunnableConfig, configurable: dict[str, Any]) -> dict[str, Any]:

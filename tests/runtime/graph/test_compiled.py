@@ -13,6 +13,7 @@ import pytest
 from persistence.memory import InMemorySaver
 from runtime.context.runtime import RunControl, Runtime
 from runtime.errors import ConfigError, UnknownNodeError, UnknownStreamModeError
+from runtime.func import entrypoint
 from runtime.graph import START, StateGraph
 from runtime.graph.compiled import coerce_context
 from runtime.types import RunnableConfig, Send
@@ -43,6 +44,31 @@ async def test_a_thread_may_be_one_of_them() -> None:
     graph = chain("a").compile(InMemorySaver()).with_config(CONFIG)
     await graph.ainvoke({})
     assert (await graph.aget_state({})).values["log"] == ["a"]
+
+
+@pytest.mark.parametrize("inside", [True, False])
+async def test_an_approval_asked_for_in_the_wrong_place_is_no_silent_go_ahead(inside: bool) -> None:
+    """Nothing runs and nothing is saved, whichever door the call came through."""
+    ran: list[str] = []
+    graph = chain(("pay", lambda _state: ran.append("paid"))).compile(InMemorySaver())
+    gate: dict[str, Any] = {"interrupt_before": ["pay"]}
+    config = {"configurable": {"thread_id": "t", **gate}} if inside else {"configurable": {"thread_id": "t"}, **gate}
+    outer = chain(("call", lambda _state: graph.invoke({}, config)))
+    flow = entrypoint()(lambda _given: None)
+    match = "'interrupt_before' .* has no effect. Pass it as the argument interrupt_before="
+    for call, given in ((graph, config), (flow, config), (outer.compile(), {})):
+        with pytest.raises(ConfigError, match=match):
+            await call.ainvoke({}, given)
+    with pytest.raises(ConfigError, match=match):
+        graph.astream({}, config)
+    with pytest.raises(ConfigError, match=match):
+        graph.with_config(config)
+    with pytest.raises(ConfigError, match=match):
+        await graph.aget_state(config)
+    assert ran == []
+    assert (await graph.aget_state({"configurable": {"thread_id": "t"}})).created_at is None
+    await graph.ainvoke({}, {"configurable": {"thread_id": "t"}}, **gate)
+    assert ran == []
 
 
 def test_a_graph_says_what_it_is() -> None:

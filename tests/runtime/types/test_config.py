@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import enum
+import re
 import uuid
+from inspect import signature
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -13,7 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.errors import ConfigError
-from runtime.types.config import DEFAULT_RECURSION_LIMIT, checkpoint_config, merge_configs, parse_config
+from runtime.graph import CompiledStateGraph
+from runtime.types.config import (
+    DEFAULT_RECURSION_LIMIT,
+    RunnableConfig,
+    checkpoint_config,
+    merge_configs,
+    parse_config,
+)
 
 keys = st.sampled_from(["a", "b", "thread_id"])
 scalars = st.integers(0, 3)
@@ -87,17 +96,42 @@ def test_limits_are_whole_and_positive(name: str, value: Any) -> None:
         parse_config({name: value})
 
 
-@pytest.mark.parametrize("name", ["recursion_limit", "max_concurrency", "callbacks"])
+OPTIONS: Final = sorted(RunnableConfig.__annotations__.keys() - {"configurable", "run_id"})
+ARGUMENTS: Final = sorted(
+    {
+        name
+        for method in (CompiledStateGraph.ainvoke, CompiledStateGraph.astream)
+        for name, parameter in signature(method).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    }
+)
+
+
+def test_the_names_to_be_refused_are_those_of_the_calls() -> None:
+    """An argument that is added to a call is refused inside its config without further ado, or this says so."""
+    assert {"interrupt_before", "durability", "context", "subgraphs"} <= set(ARGUMENTS)
+    assert {"tags", "metadata", "run_name", "callbacks"} <= set(OPTIONS)
+
+
+@pytest.mark.parametrize("name", OPTIONS)
 def test_an_option_inside_configurable_is_told_its_place(name: str) -> None:
-    with pytest.raises(ConfigError, match=rf"pass it as config\['{name}'\]"):
-        parse_config({"configurable": {name: 3}})
+    message = rf"'{name}' inside config\['configurable'\] has no effect\. Pass it as config\['{name}'\]"
+    with pytest.raises(ConfigError, match=message):
+        parse_config({"configurable": {"thread_id": "t", name: 3}})
 
 
-@pytest.mark.parametrize("name", ["durability", "multitask_strategy"])
-def test_an_argument_inside_the_config_is_told_its_place(name: str) -> None:
-    for config in ({name: "sync"}, {"configurable": {name: "sync"}}):
-        with pytest.raises(ConfigError, match=f"pass it as the argument {name}="):
-            parse_config(config)
+@pytest.mark.parametrize("name", ARGUMENTS)
+@pytest.mark.parametrize("value", [["n"], "sync", True, 0], ids=repr)
+def test_an_argument_inside_the_config_is_told_its_place(name: str, value: Any) -> None:
+    right = f"has no effect. Pass it as the argument {name}= of the call"
+    with pytest.raises(ConfigError, match=re.escape(f"{name!r} as a key of config {right}")):
+        parse_config({name: value, "configurable": {"thread_id": "t"}})
+    with pytest.raises(ConfigError, match=re.escape(f"{name!r} inside config['configurable'] {right}")):
+        parse_config({"configurable": {"thread_id": "t", name: value}})
+
+
+def test_a_run_id_among_the_programs_settings_is_its_own() -> None:
+    assert parse_config({"configurable": {"run_id": "mine"}}).stored == {"run_id": "mine"}
 
 
 @pytest.mark.parametrize(
