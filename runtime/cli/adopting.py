@@ -104,7 +104,9 @@ class Adopting:
         self._fold_deltas(unit, checkpoint)
         _drop_empty(checkpoint["channel_values"])
         _check(unit, checkpoint)
-        unit.writes = [one for task in unit.writes if (one := _adopted(unit.checkpoint_ns, task, checkpoint)).writes]
+        ns, given = unit.checkpoint_ns, [task for task in unit.writes if task.task_id == NULL_TASK_ID]
+        tasks = [one for task in unit.writes if (one := _adopted(ns, task, checkpoint)).writes]
+        unit.writes = _delivered(ns, tasks, checkpoint, [dict(task.writes).get(RESUME, MISSING) for task in given])
         await _name_caller(unit, writes_of)
         checkpoint["v"] = CHECKPOINT_FORMAT
         for key in checkpoint.keys() - set(_KEPT):
@@ -231,6 +233,38 @@ def _drop_empty(values: dict[str, Any]) -> None:
 # ---- what tasks wrote ----------------------------------------------------------------------------------------------
 
 
+def _delivered(ns: str, tasks: list[TaskWrites], checkpoint: Any, given: list[Any]) -> list[TaskWrites]:
+    """Give an answer that was on its way when the process died to the task whose question it answers.
+
+    LangGraph leaves each answer with the checkpoint, also once it was used: then its task has it already.
+    """
+    waiting = [task for task in tasks if _waits(task)]
+    if len(waiting) != 1 or given[-1:] in ([], [MISSING]):
+        return tasks
+    (task,) = waiting
+    held = dict(task.writes)
+    answers = _listed(held.pop(RESUME, []))
+    if (answers and _same(answers[-1], given[-1])) or _task_ns(
+        ns, task, checkpoint, _asked(task.writes), len(answers)
+    ) is None:
+        return tasks
+    held[RESUME] = [*answers, given[-1]]
+    return [task._replace(writes=list(held.items())) if one is task else one for one in tasks]
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Compare answers; where that cannot be told, the later one was used: else it would be given twice."""
+    try:
+        return bool(one == other)
+    except Exception:  # noqa: BLE001 - arrays and the like have no plain equality
+        return True
+
+
+def _waits(task: TaskWrites) -> bool:
+    channels = {channel for channel, _ in task.writes}
+    return INTERRUPT in channels and ERROR not in channels and not any(map(is_output, channels))
+
+
 def _adopted(ns: str, task: TaskWrites, checkpoint: Any) -> TaskWrites:
     """Return what counts here of what a task wrote."""
     writes = list(task.writes)
@@ -241,7 +275,7 @@ def _adopted(ns: str, task: TaskWrites, checkpoint: Any) -> TaskWrites:
     elif ERROR in channels and ERROR_SOURCE_NODE not in channels:
         # It had written when its router failed. It has not finished, so it runs again.
         writes = [(channel, value) for channel, value in writes if not is_output(channel)]
-    elif INTERRUPT in channels and RESUME in channels and ERROR not in channels and not any(map(is_output, channels)):
+    elif RESUME in channels and _waits(task):
         writes = _asked_anew(_task_ns(ns, task, checkpoint, _asked(writes)), writes)
     return task._replace(writes=writes, task_path=_SENT.sub(r"\1, False", task.task_path))
 
@@ -267,12 +301,12 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def _task_ns(ns: str, task: TaskWrites, checkpoint: Any, asked: Iterable[str]) -> str | None:
+def _task_ns(ns: str, task: TaskWrites, checkpoint: Any, asked: set[str], answers: int = 0) -> str | None:
     """Return the namespace of a task that has asked: the id of its question tells which of the due nodes it ran."""
     for node in _due(checkpoint["channel_values"]):
         own = f"{node}{NS_END}{task.task_id}"
         found = f"{ns}{NS_SEP}{own}" if ns else own
-        if interrupt_id(found, 0) in asked:
+        if asked & {interrupt_id(found, number) for number in (0, answers)}:
             return found
     return None
 

@@ -15,6 +15,7 @@ import pytest
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver as PeerPostgresSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver as PeerSaver
 
+from persistence.contracts.checkpoint import NULL_TASK_ID
 from persistence.postgres import PostgresSaver
 from persistence.sqlite import SqliteSaver
 from runtime.cli import main
@@ -238,6 +239,36 @@ async def test_an_answer_given_there_after_another_is_kept(tmp_path: Path) -> No
     run_there(there, both.parallel, [answer({ids["two"]: "2"})])
     outcomes = await run_here(migrated(there), both.parallel, [answer("1")])
     assert outcomes[0] == ({"log": ["in", "one 1", "two 2"], "go": ""}, [])
+
+
+@pytest.mark.parametrize("before", [[START], [START, answer("1")]], ids=["first", "second"])
+async def test_an_answer_that_was_on_its_way_arrives(tmp_path: Path, before: list[Input]) -> None:
+    """The process died after it was stored, and before the node was done."""
+    there = tmp_path / "there.db"
+    run_there(there, both.asking, before)
+
+    async def dying() -> None:
+        async with PeerSaver.from_conn_string(str(there)) as saver:
+            found = await saver.aget_tuple({"configurable": {"thread_id": "1", "checkpoint_ns": ""}})
+            assert found is not None
+            await saver.aput_writes(found.config, [("__resume__", "late")], NULL_TASK_ID)
+
+    elsewhere(lambda: asyncio.run(dying()))
+    assert await questions(migrated(there), both.asking) == ()
+    rest = ["late", "2", "3"] if len(before) == 1 else ["1", "late", "3"]
+    ours = there.with_name("ours.db")
+    outcomes = await run_here(ours, both.asking, [ON, *map(answer, rest[len(before) :])])
+    assert outcomes[-2]["log"] == ["in", f"{rest[0]} {rest[1]}", "3"]
+
+
+async def test_an_answer_that_was_used_is_not_used_again(tmp_path: Path) -> None:
+    """Of a node's answers, and of those to subgraphs: LangGraph keeps the last one with the checkpoint."""
+    for build in (both.asking, both.nested):
+        there = tmp_path / f"{build.__name__}.db"
+        run_there(there, build, [START, answer("1")])
+        ((_, asked), *_) = await run_here(migrated(there), build, [ON])
+        assert [value for _, value in asked] == ["second?" if build is both.asking else "after?"]
+        (tmp_path / "ours.db").unlink()
 
 
 async def test_updates_without_a_run_are_kept(tmp_path: Path) -> None:

@@ -240,3 +240,20 @@ def test_many_problems_are_cut_on_a_terminal(command: Command, tmp_path: Path) -
     assert set(problems[0]) == {"thread", "namespace", "checkpoint", "where", "reason"}
     assert len(Problem._fields) == len(problems[0])
     assert main(["migrate", "--from", one.kind, one.url, "--to", "ours.db", "--dry-run"]) == 1
+
+
+@pytest.mark.slow
+def test_a_driver_that_is_missing_is_named(tmp_path: Path) -> None:
+    code = "import sys; sys.modules['asyncpg'] = None; from runtime.cli import main; sys.exit(main(sys.argv[1:]))"
+    words = ["migrate", "--from", "langgraph-postgres", "postgresql://h/old", "--to", "ours.db", "--dry-run"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "pip install 'actorgraph[postgres]'" in done.stderr
