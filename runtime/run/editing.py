@@ -137,6 +137,8 @@ class Editor:
 
     async def _superstep(self, updates: list[StateUpdate]) -> None:
         first = updates[0]
+        if self.parent is None and first.as_node != INPUT:
+            self.step = 0  # as after the input that the thread never had
         if len(updates) == 1 and first.as_node == END:
             await self._finish(first.values)
         elif len(updates) == 1 and first.as_node == INPUT:
@@ -173,10 +175,10 @@ class Editor:
             msg = f"Thread {self.thread_id!r} is empty: there is nothing to copy."
             raise InvalidUpdateError(msg)
         updates = None if values is None else [StateUpdate(*update) for update in values]
-        self.parent, self.step = self.grandparent, self.step - 1
+        self.parent = self.grandparent
         await self._record("fork")
         if updates:
-            self.pending = []
+            self.pending, self.superseded = [], False
             await self._as_nodes(updates)
 
     async def _as_nodes(self, updates: list[StateUpdate]) -> None:

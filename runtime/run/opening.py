@@ -219,7 +219,7 @@ class Opening:
         forking = self.sent_back or superseded or (addressed and command is None and not self._is_fresh_fork())
         if command is not None and (command.update is not None or command.goto):
             tasks = await self._apply_command(command, tasks, record=not forking)
-        if tasks and forking:
+        if forking and (tasks or self._branches_when_done(command)):
             tasks = await self._fork(tasks)
         starting = any(task.name == START for task in tasks)  # its superstep is not counted
         run.stop = run.step + run.config.recursion_limit + starting
@@ -379,6 +379,10 @@ class Opening:
         """Tell whether the addressed checkpoint was made to be run from (update or fork)."""
         assert self.saved is not None  # noqa: S101 - see _continue
         return self.saved.metadata.get("source") in ("update", "fork")
+
+    def _branches_when_done(self, command: Command[Any] | None) -> bool:
+        """Tell whether going back to a point where nothing is due makes that the head; answers change nothing there."""
+        return self.run.nested is None and (command is None or command.update is not None or bool(command.goto))
 
     async def _fork(self, tasks: list[Task]) -> list[Task]:
         """Branch off the addressed checkpoint: same values, a new id, so that its old branch stays as it was."""
