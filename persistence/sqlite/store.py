@@ -158,14 +158,17 @@ class SqliteStore(ManagedStore):
         self._finalizer = weakref.finalize(self, _forgotten, repr(self))
 
     def _start(self, nursery: TaskGroup) -> None:
-        self._lanes = Lane(self._read), Lane(self._write)
+        self._lanes = Lane(self._read, "reads"), Lane(self._write, "writes")
         for lane in self._lanes:
             nursery.start_soon(lane.run, name=f"lane of {self!r}")
 
+    def _working(self) -> Sequence[Lane[Work]]:
+        return self._lanes or ()
+
     async def _drain(self) -> None:
-        for lane in self._lanes or ():
+        for lane in self._working():
             lane.close()
-        for lane in self._lanes or ():
+        for lane in self._working():
             await outlast(lane.stopped.wait)
         self._lanes = None
 

@@ -6,7 +6,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import anyio
 from anyio.abc import TaskGroup
@@ -19,6 +19,7 @@ from persistence.errors import PersistenceClosedError, PersistenceError
 from persistence.serde.serializer import Serializer
 from persistence.stores.coding import Codec
 from persistence.stores.embedding import Index
+from persistence.stores.lanes import Lane, LaneStatistics
 from persistence.stores.planning import Plan, Planner
 from persistence.stores.sweeping import Sweeper
 from persistence.stores.ttl import expiry, sweep_interval
@@ -51,6 +52,7 @@ class ManagedStore(BlockingDoor, BaseStore):
         self._dims = 0 if self._index is None else self._index.dims
         self._planner = Planner(self._codec, self._index, ttl)
         self._sweeper = Sweeper(self.asweep_ttl)
+        self._writes: Lane[Any] | None = None
         self._home: Home | None = None
         self._nursery: TaskGroup | None = None
 
@@ -63,6 +65,14 @@ class ManagedStore(BlockingDoor, BaseStore):
     def home_thread(self) -> int | None:
         """The thread the store is open on; None while closed."""
         return None if self._home is None else self._home.thread
+
+    def statistics(self) -> tuple[LaneStatistics, ...]:
+        """Return, for each open lane to the database, how full it is and what was done; a store in memory has none."""
+        return tuple(lane.statistics() for lane in self._working())
+
+    def _working(self) -> Sequence[Lane[Any]]:
+        """Return the lanes that are open."""
+        return () if self._writes is None else (self._writes,)
 
     def register_types(self, types: Iterable[type]) -> None:
         """Allow values of these types to be stored and rebuilt."""

@@ -105,6 +105,87 @@ async def test_a_question_that_is_given_up_is_not_asked() -> None:
     assert desk.groups == [["first"]]
 
 
+async def test_who_finds_it_full_waits_for_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "ROOM", 3)
+    desk, answers = Desk(), list[Any]()
+    async with running(desk) as lane:
+
+        async def ask(work: int) -> None:
+            answers.append(await (lane.ask(work) if work % 2 else lane.order(work)))
+
+        async with anyio.create_task_group() as nursery:
+            nursery.start_soon(ask, 0)
+            await desk.entered.wait()
+            for work in range(1, 9):
+                nursery.start_soon(ask, work)
+            await anyio.wait_all_tasks_blocked()
+            full = lane.statistics()
+            assert (full.limit, full.depth, full.peak, full.waiting_callers) == (3, 3, 3, 5)
+            assert (full.groups, full.works, full.largest_group) == (1, 1, 1)
+            desk.open.set()
+        assert sorted(answers) == [f"did {work}" for work in range(9)]
+        done = lane.statistics()
+        assert (done.depth, done.peak, done.waiting_callers, done.works) == (0, 3, 0, 9)
+        assert done.largest_group == 3
+    assert max(len(group) for group in desk.groups) == 3
+
+
+@pytest.mark.parametrize("how", ["ask", "order"])
+async def test_who_gives_up_before_there_is_room_asked_for_nothing(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "ROOM", 1)
+    desk = Desk()
+    async with running(desk) as lane, anyio.create_task_group() as nursery:
+        nursery.start_soon(lane.ask, "first")
+        await desk.entered.wait()
+        nursery.start_soon(lane.ask, "second")
+        await anyio.wait_all_tasks_blocked()
+        async with anyio.create_task_group() as asking:
+            asking.start_soon(getattr(lane, how), "third")
+            await anyio.wait_all_tasks_blocked()
+            assert lane.statistics().waiting_callers == 1
+            asking.cancel_scope.cancel()
+        assert lane.statistics().waiting_callers == 0
+        desk.open.set()
+    assert desk.groups == [["first"], ["second"]]
+
+
+async def test_who_gives_up_a_question_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "ROOM", 1)
+    desk = Desk()
+    async with running(desk) as lane, anyio.create_task_group() as nursery:
+        nursery.start_soon(lane.ask, "first")
+        await desk.entered.wait()
+        async with anyio.create_task_group() as asking:
+            asking.start_soon(lane.ask, "second")
+            await anyio.wait_all_tasks_blocked()
+            nursery.start_soon(lane.ask, "third")
+            await anyio.wait_all_tasks_blocked()
+            asking.cancel_scope.cancel()
+        await anyio.wait_all_tasks_blocked()
+        assert (lane.statistics().depth, lane.statistics().waiting_callers) == (1, 0)
+        desk.open.set()
+    assert desk.groups == [["first"], ["third"]]
+
+
+async def test_closing_turns_away_who_waits_for_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "ROOM", 1)
+    desk, ends = Desk(), dict[str, Any]()
+
+    async def order(lane: Lane[Any], work: str) -> None:
+        try:
+            ends[work] = await lane.order(work)
+        except PersistenceClosedError:
+            ends[work] = "turned away"
+
+    async with running(desk) as lane, anyio.create_task_group() as nursery:
+        for work in "abcd":
+            nursery.start_soon(order, lane, work)
+            await anyio.wait_all_tasks_blocked()
+        lane.close()
+        desk.open.set()
+    assert ends == {"a": "did a", "b": "did b", "c": "turned away", "d": "turned away"}
+
+
 async def test_an_order_is_carried_out_before_a_cancel_arrives() -> None:
     desk, ends = Desk(), list[str]()
 

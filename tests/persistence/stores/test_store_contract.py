@@ -441,3 +441,12 @@ async def test_a_third_partys_store_needs_two_methods() -> None:
         store.put(NS, "k", {}, ttl=5)
     assert not NOT_GIVEN
     assert repr(NOT_GIVEN) == "NOT_GIVEN"
+
+
+async def test_a_store_tells_how_busy_it_is(open_store: OpenStore) -> None:
+    store = await open_store()
+    await store.aput(("a",), "k", {})
+    lanes = {lane.name: (lane.works, lane.depth, lane.waiting_callers) for lane in store.statistics()}
+    assert lanes.get("writes") == (None if isinstance(store, InMemoryStore) else (1, 0, 0))
+    await store.__aexit__(None, None, None)
+    assert store.statistics() == ()
