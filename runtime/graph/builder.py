@@ -160,7 +160,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         timeout: Any = None,
         error_handler: Any = None,
     ) -> Self:
-        """Set policies for every node that has none of its own."""
+        """Set policies for every node that has none of its own; with a timeout, a sync node is refused at compile."""
         given = {
             "retry": policies(retry_policy),
             "cache": cache_policy,

@@ -16,6 +16,7 @@ from runtime.types.constants import END, START, branch_to
 
 if TYPE_CHECKING:
     from runtime.graph.builder import NodeSpec, StateGraph
+    from runtime.types.policy import TimeoutPolicy
 
 
 def plan_of(graph: StateGraph[Any, Any, Any, Any], name: str, aliases: dict[str, str]) -> Plan:
@@ -65,7 +66,7 @@ def plan_of(graph: StateGraph[Any, Any, Any, Any], name: str, aliases: dict[str,
             guarded if schema is None or schema.type is state.type else schema,
             triggers=tuple(sorted((trigger, *joins.get(spec.name, ())))),
             retry=spec.retry or graph.defaults.get("retry", ()),
-            timeout=spec.timeout or (graph.defaults.get("timeout") if spec.call.is_async else None),
+            timeout=_timeout(graph, spec),
             cache=spec.cache or graph.defaults.get("cache"),
             handler=_handler(graph, spec, guarded if schema is None else schema),
             metadata=spec.metadata,
@@ -96,6 +97,19 @@ def plan_of(graph: StateGraph[Any, Any, Any, Any], name: str, aliases: dict[str,
         validators=_guards(channels, given, state),
         aliases=aliases,
     ).seal()
+
+
+def _timeout(graph: StateGraph[Any, Any, Any, Any], spec: NodeSpec) -> TimeoutPolicy | None:
+    if spec.timeout is not None or not graph.defaults.get("timeout"):
+        return spec.timeout
+    if not spec.call.is_async:
+        msg = (
+            f"Node {spec.name!r} is a sync function: it cannot be cancelled, so it cannot have the timeout that "
+            "set_node_defaults gives to every node. Make it async, or give timeout to the async nodes one by one."
+        )
+        raise GraphDefinitionError(msg)
+    default: TimeoutPolicy = graph.defaults["timeout"]
+    return default
 
 
 def _handler(graph: StateGraph[Any, Any, Any, Any], spec: NodeSpec, schema: Schema) -> NodePlan | None:

@@ -214,11 +214,21 @@ def test_policies_may_come_alone_or_in_numbers() -> None:
 
 def test_defaults_are_for_nodes_that_say_nothing_themselves() -> None:
     mine, default = RetryPolicy(max_attempts=1), RetryPolicy(max_attempts=9)
-    builder = StateGraph(Log).add_node("own", a, retry_policy=mine).add_node("sync", a).add_node("async", later)
+    builder = StateGraph(Log).add_node("own", later, retry_policy=mine, timeout=7).add_node("async", later)
     builder.set_node_defaults(retry_policy=default, timeout=5).set_node_defaults()
     plan = builder.add_edge(START, "own").compile().program.plan
-    assert [plan.nodes[name].retry for name in ("own", "sync", "async")] == [(mine,), (default,), (default,)]
-    assert [plan.nodes[name].timeout for name in ("own", "sync", "async")] == [None, None, TimeoutPolicy(5)]
+    assert [plan.nodes[name].retry for name in ("own", "async")] == [(mine,), (default,)]
+    assert [plan.nodes[name].timeout for name in ("own", "async")] == [TimeoutPolicy(7), TimeoutPolicy(5)]
+
+
+def test_a_default_timeout_refuses_sync_nodes_whenever_it_is_set_and_leaves_their_handlers_alone() -> None:
+    before = StateGraph(Log).set_node_defaults(timeout=5).add_node("a", a).add_edge(START, "a")
+    after = StateGraph(Log).add_node("a", a).add_edge(START, "a").set_node_defaults(timeout=5)
+    for builder in (before, after):
+        with pytest.raises(GraphDefinitionError, match="Node 'a' is a sync function"):
+            builder.compile()
+    handled = StateGraph(Log).set_node_defaults(timeout=5, error_handler=a).add_node("b", later).add_edge(START, "b")
+    handled.compile()
 
 
 def test_a_graph_may_be_compiled_again_after_it_grew() -> None:
