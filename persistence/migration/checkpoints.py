@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
+import msgspec
+
 from persistence.contracts.checkpoint import Checkpoint, TaskWrites, Unit
 from persistence.migration.decoding import ForeignDecoder, Part
 from persistence.migration.records import (
@@ -17,6 +19,16 @@ from persistence.migration.records import (
     Problem,
     Uncarried,
 )
+
+
+class _Facts(msgspec.Struct):
+    """What a checkpoint says beside its values."""
+
+    v: int
+    ts: str
+    updated_channels: list[str] | None
+    channel_versions: dict[str, str | int | float] = {}
+    versions_seen: dict[str, dict[str, str | int | float]] = {}
 
 
 class Reading:
@@ -114,12 +126,14 @@ def decoded(decoder: ForeignDecoder, writes: Sequence[ForeignWrite]) -> list[Dec
 
 def _complete(body: dict[str, Any], values: dict[str, Any], checkpoint_id: str) -> None:
     """Add what older versions did not store. Raises Uncarried if it is no checkpoint."""
-    for key in ("channel_versions", "versions_seen"):
-        if not isinstance(body.setdefault(key, {}), dict):
-            msg = f"its {key} are no dict"
-            raise Uncarried(msg)
-    body.setdefault("v", 1)
-    body.setdefault("ts", "")
-    body.setdefault("updated_channels", None)
+    body["v"] = body.get("v", 1)
+    body["ts"] = body.get("ts", "")
+    body["updated_channels"] = body.get("updated_channels")
+    try:
+        facts = msgspec.convert(body, _Facts)
+    except msgspec.ValidationError as error:
+        msg = f"it is no checkpoint: {error}"
+        raise Uncarried(msg) from error
+    body |= msgspec.structs.asdict(facts)
     for channel in values:  # a value without a version would not be found again
         body["channel_versions"].setdefault(channel, f"{0:08d}.{checkpoint_id}")

@@ -18,6 +18,8 @@ from persistence.postgres.sessions import Session
 from persistence.writer.limits import DEFAULT_LIMITS
 
 _SQL: Final = queries("postgres.sql")
+_COLUMNS: Final = {"thread_id", "checkpoint_ns", "checkpoint_id", "parent_checkpoint_id", "checkpoint", "metadata"}
+"""Of a checkpoint. LangGraph's saver that keeps no history has fewer."""
 
 
 class _Versions(msgspec.Struct):
@@ -91,8 +93,15 @@ class PostgresSource:
         if not self._tables.keys() & {"checkpoints", "store"}:
             msg = f"{name} has no tables of LangGraph's PostgresSaver or PostgresStore."
             raise BackendOpenError(msg)
-        if "checkpoints" in self._tables and not self._tables.keys() >= {"checkpoint_blobs", "checkpoint_writes"}:
-            msg = f"{name} was not written by LangGraph's PostgresSaver: some of its tables are missing."
+        if "checkpoints" not in self._tables:
+            return
+        if not self._tables.keys() >= {"checkpoint_blobs", "checkpoint_writes"} or not (
+            self._tables["checkpoints"] >= _COLUMNS
+        ):
+            msg = f"{name} was not written by LangGraph's PostgresSaver: tables or columns of it are missing."
+            raise BackendOpenError(msg)
+        if await session.rows(_SQL["our_checkpoint"]):
+            msg = f"{name} was written by this project's PostgresSaver: open it as it is."
             raise BackendOpenError(msg)
 
     async def _page(

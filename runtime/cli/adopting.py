@@ -103,6 +103,7 @@ class Adopting:
             unit.metadata = {**unit.metadata, "parents": {}}
         self._fold_deltas(unit, checkpoint)
         _drop_empty(checkpoint["channel_values"])
+        _check(unit, checkpoint)
         unit.writes = [one for task in unit.writes if (one := _adopted(unit.checkpoint_ns, task, checkpoint)).writes]
         await _name_caller(unit, writes_of)
         checkpoint["v"] = CHECKPOINT_FORMAT
@@ -144,6 +145,16 @@ class Adopting:
             msg = f"the reducer of channel {channel!r} fails: {type(error).__name__}: {error}"
             raise Uncarried(msg) from error
         return cell.peek() if writes or before is not MISSING else MISSING
+
+
+def _check(unit: Unit, checkpoint: Any) -> None:
+    """Refuse what would stop this engine half way. Raises Uncarried."""
+    written = [pair for task in unit.writes for pair in task.writes]
+    sent = [*checkpoint["channel_values"].get(TASKS, ()), *(value for channel, value in written if channel == TASKS)]
+    asked = [one for channel, value in written if channel == INTERRUPT for one in _listed(value)]
+    if not all(isinstance(one, Send) for one in sent) or not all(isinstance(one, Interrupt) for one in asked):
+        msg = "what stands for a Send or a question in it is none"
+        raise Uncarried(msg)
 
 
 # ---- older layouts -------------------------------------------------------------------------------------------------

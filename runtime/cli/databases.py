@@ -31,7 +31,7 @@ def named(db: str) -> str:
 
 def saver_of(db: str) -> Any:
     """Return a closed saver. Raises CommandError if its driver is not installed."""
-    return _server("persistence.postgres").PostgresSaver(db) if is_server(db) else SqliteSaver(db)
+    return module_of("persistence.postgres").PostgresSaver(db) if is_server(db) else SqliteSaver(db)
 
 
 def look_into(db: str) -> AbstractContextManager[Listing]:
@@ -43,7 +43,7 @@ def look_into(db: str) -> AbstractContextManager[Listing]:
     """
     if not is_server(db):
         return listing.look_into(db)
-    found: AbstractContextManager[Listing] = _server("persistence.postgres.listing").look_into(db)
+    found: AbstractContextManager[Listing] = module_of("persistence.postgres.listing").look_into(db)
     return found
 
 
@@ -56,7 +56,8 @@ def require_place(db: str, *, exists: bool) -> None:
         require_file(db)
 
 
-def _server(module: str) -> Any:
+def module_of(module: str) -> Any:
+    """Return a module whose driver may be missing; no other command waits for its import. Raises CommandError."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -16,11 +15,11 @@ from persistence.migration.decoding import ForeignDecoder
 from persistence.migration.items import Clock, ItemMover
 from persistence.migration.moving import Tally, ThreadMover
 from persistence.migration.sqlite import SqliteSource
-from persistence.sqlite import SqliteSaver, SqliteStore
+from persistence.sqlite import SqliteStore
 from runtime.channels import DeltaChannel
 from runtime.cli.adopting import MAKERS, Adopting
-from runtime.cli.failing import CommandError, UsageError
-from runtime.cli.files import folder_of
+from runtime.cli.databases import is_server, module_of, named, require_place, saver_of
+from runtime.cli.failing import UsageError
 from runtime.cli.loading import load_graph
 from runtime.cli.plain import visible
 from runtime.cli.showing import Column, counted, stdout_reserved
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from runtime.run.program import Program
 
 KINDS: Final = ("langgraph-sqlite", "langgraph-postgres")
-_SERVERS: Final = ("postgresql", "postgres")
 _UNREGISTERED: Final = "is not registered"
 _DELTA: Final = "must be named"
 _SHOWN: Final = 50
@@ -75,16 +73,15 @@ class _Known:
 
 def migrate(args: argparse.Namespace, screen: Screen) -> int:
     """Carry over what can be carried; return 1 if something stays behind."""
-    kind, address = args.source
+    kind, args.url, args.to = args.source[0], _address(args.source[1]), _address(args.to)
     if kind not in KINDS:
         msg = f"--from knows {' and '.join(KINDS)}, not {kind!r}."
         raise UsageError(msg)
-    if (kind == "langgraph-postgres") != _is_server(address):
+    if (kind == "langgraph-postgres") != args.url.startswith(("postgresql://", "postgres://")):
         form = "a URL: postgresql://user:password@host:5432/database" if kind == "langgraph-postgres" else "a file"
         msg = f"--from {kind} needs {form}."
         raise UsageError(msg)
-    if not _is_server(args.to):
-        folder_of(_file(args.to))
+    require_place(args.to, exists=False)
     with ExitStack() as reserved:
         if args.json:
             reserved.enter_context(stdout_reserved())
@@ -104,10 +101,10 @@ async def _migrate(args: argparse.Namespace, screen: Screen) -> tuple[Tally, lis
     known.register_types((*STORED, Item, *langchain_types().values()))
     makers: dict[tuple[str, str], Any] = {**MAKERS, ("langgraph.store.base", "Item"): Item}
     decoder = ForeignDecoder(Constructors(known.types, makers))
-    saver = _saver(args.to)
+    saver = saver_of(args.to)
     saver.register_types(known.types)
     async with AsyncExitStack() as opened:
-        source = await opened.enter_async_context(_source(*args.source))
+        source = await opened.enter_async_context(_source(args.source[0], args.url))
         if not args.dry_run:
             await opened.enter_async_context(saver)
         mover = ThreadMover(source, saver, decoder, lambda: Adopting(known.deltas, known.plans), dry=args.dry_run)
@@ -142,13 +139,12 @@ async def _notes(source: Any) -> list[str]:
 # ---- addresses -----------------------------------------------------------------------------------------------------
 
 
-def _is_server(address: str) -> bool:
-    return urlsplit(address).scheme in _SERVERS
+def _address(address: str) -> str:
+    """Return a file, or a URL of a server, of an address: sqlite:///path is a file too.
 
-
-def _file(address: str) -> str:
-    """Return the file of an address: a path, or sqlite:///path. Raises UsageError for another kind of database."""
-    if "://" not in address:
+    Raises UsageError for another kind of database.
+    """
+    if "://" not in address or is_server(address):
         return address
     parts = urlsplit(address)
     if parts.scheme != "sqlite" or parts.netloc or len(parts.path) < 2:  # noqa: PLR2004 - a slash and a name
@@ -159,36 +155,14 @@ def _file(address: str) -> str:
 
 def _source(kind: str, address: str) -> Any:
     if kind == "langgraph-sqlite":
-        return SqliteSource(_file(address))
-    return _driven("persistence.migration.postgres").PostgresSource(address)
-
-
-def _saver(address: str) -> Any:
-    return (
-        _driven("persistence.postgres").PostgresSaver(address) if _is_server(address) else SqliteSaver(_file(address))
-    )
+        return SqliteSource(address)
+    return module_of("persistence.migration.postgres").PostgresSource(address)
 
 
 def _store(address: str, clock: Clock) -> Any:
-    if _is_server(address):
-        return _driven("persistence.postgres").PostgresStore(address, clock=clock)
-    return SqliteStore(_file(address), clock=clock)
-
-
-def _driven(module: str) -> Any:
-    """Return a module whose driver may be missing; no other command waits for it to be imported."""
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise CommandError(str(error), kind="ModuleNotFoundError") from error
-
-
-def _named(address: str) -> str:
-    """Return an address without its password."""
-    if not _is_server(address):
-        return address
-    parts = urlsplit(address)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    if is_server(address):
+        return module_of("persistence.postgres").PostgresStore(address, clock=clock)
+    return SqliteStore(address, clock=clock)
 
 
 # ---- what came of it -----------------------------------------------------------------------------------------------
@@ -196,8 +170,8 @@ def _named(address: str) -> str:
 
 def _document(args: argparse.Namespace, tally: Tally, notes: list[str]) -> Mapping[str, Any]:
     return {
-        "from": _named(args.source[1]),
-        "to": _named(args.to),
+        "from": named(args.url),
+        "to": named(args.to),
         "dry_run": args.dry_run,
         "threads": tally.threads,
         "checkpoints": tally.checkpoints,
@@ -237,7 +211,7 @@ def _show(args: argparse.Namespace, screen: Screen, tally: Tally, notes: list[st
     verb = "Would carry" if args.dry_run else "Carried"
     what = f"{counted(tally.threads, 'thread')}, {counted(tally.checkpoints, 'checkpoint')}, "
     what += f"{counted(tally.writes, 'write')}, {counted(tally.items, 'item')}"
-    screen.say(f"{verb} {what} from {_named(args.source[1])} to {_named(args.to)}.", "green")
+    screen.say(f"{verb} {what} from {named(args.url)} to {named(args.to)}.", "green")
     if tally.present:
         screen.say(f"{tally.present:,} were there already.", "dim")
     if tally.left:

@@ -6,6 +6,10 @@ JOIN pg_class AS c ON c.oid = to_regclass(wanted.name)
 JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 GROUP BY c.relname;
 
+-- our_checkpoint --
+-- A checkpoint of this project, which says how it is written; LangGraph's say nothing. The tables have the same columns.
+SELECT 1 AS present FROM checkpoints WHERE type LIKE 'json:%' LIMIT 1;
+
 -- threads --
 -- Every thread and how many checkpoints it has.
 SELECT thread_id, count(*) AS number FROM checkpoints GROUP BY thread_id ORDER BY thread_id COLLATE "C";

@@ -75,9 +75,14 @@ def sqlite_peer(folder: Path) -> Peer:
     )
 
 
+def driver_url(url: str) -> str:
+    """Return a URL as LangGraph's driver takes it."""
+    return url.replace("search_path=", "options=-csearch_path%3D")
+
+
 def postgres_peer(url: str) -> Peer:
     """Return a schema of LangGraph's."""
-    told = url.replace("search_path=", "options=-csearch_path%3D")  # as its driver wants to be told
+    told = driver_url(url)
     return Peer(
         "langgraph-postgres",
         url,

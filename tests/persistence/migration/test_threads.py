@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypedDict
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.graph import START
 from langgraph.graph import StateGraph as PeerGraph
 
@@ -387,10 +388,36 @@ async def test_other_files_are_refused(tmp_path: Path) -> None:
                 pass
 
 
-async def test_other_schemas_are_refused(postgres_url: str) -> None:
+async def test_other_schemas_are_refused(postgres_url: str, postgres: Any) -> None:
     with pytest.raises(BackendOpenError, match="has no tables of LangGraph's"):
+        async with PostgresSource(postgres_url):
+            pass
+    postgres.rows("CREATE TABLE checkpoints (thread_id text, checkpoint_ns text)", url=postgres_url)
+    with pytest.raises(BackendOpenError, match="tables or columns of it are missing"):
         async with PostgresSource(postgres_url):
             pass
     with pytest.raises(BackendOpenError, match="cannot be opened"):
         async with PostgresSource("postgresql://nobody@127.0.0.1:1/none", connect_timeout=5):
             pass
+
+
+async def test_a_schema_of_ours_is_refused(postgres_url: str) -> None:
+    async with PostgresSaver(postgres_url) as saver:
+        checkpoint: Any = {"v": 4, "id": "a", "ts": "", "channel_values": {}, "channel_versions": {}}
+        checkpoint |= {"versions_seen": {}, "updated_channels": None}
+        await saver.aput({"configurable": {"thread_id": "1"}}, checkpoint, {}, {})
+    with pytest.raises(BackendOpenError, match="was written by this project's PostgresSaver"):
+        async with PostgresSource(postgres_url):
+            pass
+
+
+async def test_a_value_without_a_version_is_found_again(peer: Peer) -> None:
+    """A graph of one's own may store some."""
+    with peer.saver() as saver:
+        config = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}
+        checkpoint = {**empty_checkpoint(), "channel_values": {"small": 1}}
+        saver.put(config, checkpoint, {}, {})
+    ours = InMemorySaver()
+    assert (await carry(peer, ours)).problems == []
+    (found,) = (await here(ours)).values()
+    assert found.checkpoint["channel_values"] == {"small": 1}

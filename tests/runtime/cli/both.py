@@ -32,6 +32,7 @@ def _library(graph: Any, types: Any, channels: Any, func: Any) -> SimpleNamespac
         START=graph.START,
         MessagesState=graph.MessagesState,
         Send=types.Send,
+        Overwrite=types.Overwrite,
         Command=types.Command,
         interrupt=types.interrupt,
         DeltaChannel=channels.DeltaChannel,
@@ -153,6 +154,13 @@ def parallel(lib: SimpleNamespace) -> Any:
         builder.add_node(name, lambda state, name=name: {"log": [f"{name} {lib.interrupt(name)}"]})
         builder.add_edge(lib.START, name)
     return builder
+
+
+def overwriting(lib: SimpleNamespace) -> Any:
+    """One replaces what there is, while the other asks."""
+    builder = lib.StateGraph(State).add_node("one", lambda state: {"log": lib.Overwrite(["over"])})
+    builder.add_node("two", lambda state: {"go": lib.interrupt("two?")})
+    return builder.add_edge(lib.START, "one").add_edge(lib.START, "two")
 
 
 def chatting(lib: SimpleNamespace) -> Any:

@@ -12,10 +12,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver as PeerPostgresSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver as PeerSaver
 
+from persistence.postgres import PostgresSaver
 from persistence.sqlite import SqliteSaver
 from runtime.cli import main
+from tests.persistence.migration.peer import driver_url, postgres_peer
 from tests.runtime.cli import both
 from tests.runtime.cli.both import OURS, PEER, Build, human
 
@@ -60,6 +63,7 @@ STORIES = {
     "a kept state": Story(both.keeping, [START], [answer("1"), START, answer("2")]),
     "a kept state, later": Story(both.keeping, [START, answer("1"), START], [answer("2"), START, answer("3")]),
     "answers by id": Story(both.parallel, [START], []),
+    "an overwrite that waits": Story(both.overwriting, [START], [answer("!")]),
     "a conversation": Story(both.chatting, [given(human("hello"))], [answer("hi"), given(human("more")), answer("no")]),
     "models": Story(
         both.ordering,
@@ -173,6 +177,27 @@ async def test_the_same_questions_wait_and_the_same_is_told_of_the_past(tmp_path
     ours = migrated(there, *(("--graph", story.graph) if story.graph else ()))
     async with SqliteSaver(ours) as saver:
         assert await seen(story.build(OURS).compile(saver)) == expected
+
+
+@pytest.mark.parametrize("name", ["sends, a join, a deferred node", "two levels down", "models", "a chain of writes"])
+async def test_from_server_to_server(postgres: Any, tmp_path: Path, name: str) -> None:
+    story = STORIES[name]
+    expected = run_there(tmp_path / "there.db", story.build, [*story.before, *story.after])
+    graph = ("--graph", story.graph) if story.graph else ()
+    with postgres.schema() as url, postgres.schema() as target:
+        with postgres_peer(url).saver():
+            """Made the tables."""
+
+        async def peer() -> None:
+            async with PeerPostgresSaver.from_conn_string(driver_url(url)) as saver:
+                await told(story.build(PEER).compile(saver), PEER, story.before, ())
+
+        elsewhere(lambda: asyncio.run(peer()))
+        words = ["migrate", "--from", "langgraph-postgres", url, "--to", target, *graph]
+        assert elsewhere(lambda: main(words)) == 0
+        async with PostgresSaver(target) as saver:
+            outcomes = await told(story.build(OURS).compile(saver), OURS, story.after, ())
+    assert without_ids(outcomes) == without_ids(expected[len(story.before) :])
 
 
 async def test_a_failed_node_runs_again_and_its_finished_sibling_does_not(tmp_path: Path) -> None:

@@ -154,3 +154,41 @@ async def test_triggers_named_for_the_node_that_an_edge_leaves_need_the_graph(
     ours = migrated(there, "--graph", "tests.runtime.cli.both:asking_ours")
     outcomes = await run_here(ours, both.asking, [ON, answer("3")])
     assert outcomes[1] == ({"log": ["in", "1 2", "3"], "go": ""}, [])
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("UPDATE writes SET value = x'05' WHERE channel = '__interrupt__'", "what stands for a Send or a question"),
+        ("UPDATE writes SET value = x'05' WHERE channel = '__pregel_tasks'", "what stands for a Send or a question"),
+    ],
+)
+def test_what_would_stop_the_engine_half_way_stays_behind(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], sql: str, reason: str
+) -> None:
+    there = tmp_path / "there.db"
+    run_there(there, both.fanned, [START])
+    with closing(sqlite3.connect(there)) as connection:
+        connection.execute(sql)
+        connection.commit()
+    words = ["migrate", "--from", "langgraph-sqlite", str(there), "--to", str(tmp_path / "ours.db"), "--json"]
+    assert elsewhere(lambda: main(words)) == 1
+    assert reason in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda held: {**held, "channel_versions": {"log": {}}},
+        lambda held: {**held, "versions_seen": [1]},
+        lambda held: {**held, "updated_channels": "log"},
+        lambda held: {**held, "v": "new"},
+    ],
+)
+def test_what_is_no_checkpoint_stays_behind(tmp_path: Path, capfd: pytest.CaptureFixture[str], change: Change) -> None:
+    there = tmp_path / "there.db"
+    run_there(there, both.parallel, [START])
+    rewritten(there, change)
+    words = ["migrate", "--from", "langgraph-sqlite", str(there), "--to", str(tmp_path / "ours.db"), "--json"]
+    assert elsewhere(lambda: main(words)) == 1
+    assert "it is no checkpoint" in capfd.readouterr().out

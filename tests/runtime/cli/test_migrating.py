@@ -117,7 +117,7 @@ def test_passwords_are_not_told(command: Command, tmp_path: Path) -> None:
     one = sqlite_peer(tmp_path)
     fill(one)
     result = migrate(command, one, "postgresql://me:secret@127.0.0.1:1/db", "--dry-run", "--json")
-    assert result.document["to"] == "postgresql://127.0.0.1:1/db"
+    assert result.document["to"] == "postgresql://me@127.0.0.1:1/db"
     result = migrate(command, one, "postgresql://me:secret@127.0.0.1:1/db")
     assert result.code == 1
     assert "secret" not in result.out + result.err
