@@ -172,13 +172,28 @@ class Journal:
                 self._kept[key] = value
 
     def hold(self, checkpoint_id: str, task_id: str, path: str, writes: Pairs) -> None:
-        """Record writes; they become durable with the superstep's checkpoint, or when flushed."""
+        """Record writes; they become durable with the superstep's checkpoint, or when flushed.
+
+        Raises SerializationError in ``exit``, where they are encoded only when the run ends.
+        """
         self._settle_finished()
-        self._held.append(TaskWrites(checkpoint_id, task_id, path, writes))
+        held = TaskWrites(checkpoint_id, task_id, path, writes)
+        if self.durability == "exit":
+            self._check(held)
+        self._held.append(held)
 
     def finished(self, task: Task) -> None:
         """Record what a finished task wrote, likewise."""
+        if self.durability == "exit" and self.keeps_exit:
+            self._check(TaskWrites("", "", "", task.stored_writes()), task)
         self._finished.append(task)
+
+    def _check(self, writes: TaskWrites, task: Task | None = None) -> None:
+        """Raise SerializationError if the writes cannot be stored."""
+        try:
+            self._door.encode(Unit(self.thread_id, self.ns, writes=[writes]))
+        except SerializationError as error:
+            raise SerializationError(f"{_told(writes, task)}: {error}") from error
 
     def withdraw(self) -> list[Task]:
         """Take back, and return, the finished tasks whose writes were not sent."""
