@@ -35,6 +35,9 @@ class SerializationError(PersistenceError, TypeError):
 class StoredDataError(PersistenceError):
     """A stored value cannot be read back."""
 
+    checkpoint_id: str | None = None
+    """The checkpoint that needs it, where that is known."""
+
 
 class CorruptDataError(StoredDataError):
     """Stored bytes fail their checksum or do not parse."""

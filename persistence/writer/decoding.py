@@ -81,6 +81,13 @@ class Decoder:
             CorruptDataError: A checksum is wrong, a row is missing or does not parse.
             UnknownTypeError, DecryptionError: A value cannot be rebuilt.
         """
+        try:
+            return self._decoded(row, page)
+        except StoredDataError as error:
+            error.checkpoint_id = row[2]
+            raise
+
+    def _decoded(self, row: CheckpointRow, page: Page) -> CheckpointTuple:
         thread_id, ns, checkpoint_id, parent, kind, text, metadata_text = row
         if kind != checksum(text.encode("utf-8", "surrogatepass")):
             _corrupt(row, "its checksum does not match its content")

@@ -174,7 +174,7 @@ class Encoder:
         try:
             typed = seen[id(value)] = self._serializer.dumps_typed(value)
         except SerializationError as error:
-            by = "" if task_id is None else f", written by task {task_id},"
+            by = f", written by task {task_id}," if task_id else ""
             refusal = SerializationError(f"The value of channel {channel!r}{by} cannot be stored: {error}")
             refusal.task_id = task_id
             raise refusal from error

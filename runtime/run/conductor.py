@@ -368,14 +368,14 @@ class Conductor:
     async def _completed(self, task: Task, left: int, *, cached: bool = False) -> None:
         task = task.effective
         if self.journal is not None:
-            if self._siblings is not None:
-                try:
+            try:
+                if self._siblings is not None:
                     self._siblings.admit(task)
-                except Exception as error:  # noqa: BLE001 - the node's writes are at fault
-                    task.writes = None
-                    await self._failed(task, Failed(error))
-                    return
-            self.journal.finished(task)
+                self.journal.finished(task)
+            except Exception as error:  # noqa: BLE001 - the node's writes are at fault
+                task.writes = None
+                await self._failed(task, Failed(error))
+                return
             if left:
                 await self.journal.flush()
         self.finished.append(task)

@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import anyio
 
-from persistence.contracts.checkpoint import CheckpointTuple, TaskWrites, Unit
+from persistence.contracts.checkpoint import NULL_TASK_ID, CheckpointTuple, TaskWrites, Unit
 from persistence.contracts.saver import takes_units
-from persistence.errors import CheckpointConflictError, SerializationError
+from persistence.errors import CheckpointConflictError, SerializationError, StoredDataError
 from persistence.outlasting import outlast
 from runtime.engine.checkpointing import checkpoint_of, take_changes
 from runtime.errors import ThreadConflictError
 from runtime.run.adapting import ContractDoor
 from runtime.types.config import checkpoint_config
-from runtime.types.constants import ERROR, INTERRUPT
+from runtime.types.constants import ERROR, INTERRUPT, PULL
 from runtime.types.ids import utc_now
 
 if TYPE_CHECKING:
@@ -146,8 +146,13 @@ class Journal:
         return found
 
     async def head(self) -> str:
-        """Return the id of the newest checkpoint here, or ``""``."""
-        found = await self.load(None)
+        """Return the id of the newest checkpoint here, or ``""``; it may be one that cannot be read any more."""
+        try:
+            found = await self.load(None)
+        except StoredDataError as error:
+            if error.checkpoint_id is None:
+                raise
+            return error.checkpoint_id
         return "" if found is None else str(found.checkpoint["id"])
 
     def start(self, stored_id: str | None) -> None:
@@ -167,13 +172,28 @@ class Journal:
                 self._kept[key] = value
 
     def hold(self, checkpoint_id: str, task_id: str, path: str, writes: Pairs) -> None:
-        """Record writes; they become durable with the superstep's checkpoint, or when flushed."""
+        """Record writes; they become durable with the superstep's checkpoint, or when flushed.
+
+        Raises SerializationError in ``exit``, where they are encoded only when the run ends.
+        """
         self._settle_finished()
-        self._held.append(TaskWrites(checkpoint_id, task_id, path, writes))
+        held = TaskWrites(checkpoint_id, task_id, path, writes)
+        if self.durability == "exit":
+            self._check(held)
+        self._held.append(held)
 
     def finished(self, task: Task) -> None:
         """Record what a finished task wrote, likewise."""
+        if self.durability == "exit" and self.keeps_exit:
+            self._check(TaskWrites("", "", "", task.stored_writes()), task)
         self._finished.append(task)
+
+    def _check(self, writes: TaskWrites, task: Task | None = None) -> None:
+        """Raise SerializationError if the writes cannot be stored."""
+        try:
+            self._door.encode(Unit(self.thread_id, self.ns, writes=[writes]))
+        except SerializationError as error:
+            raise SerializationError(f"{_told(writes, task)}: {error}") from error
 
     def withdraw(self) -> list[Task]:
         """Take back, and return, the finished tasks whose writes were not sent."""
@@ -323,16 +343,19 @@ class Journal:
         await self._pass_on(unit, request)
 
     async def _not_stored(self, unit: Unit, error: SerializationError) -> SerializationError:
-        """Store, in place of what a task wrote that cannot be, that it failed; return the error that names its node.
+        """Store, in place of what a task wrote or asked that cannot be, that it failed; return an error that names it.
 
-        What its siblings wrote is stored as well. Where no single write is at fault, nothing is.
+        What its siblings wrote is stored as well. Nothing is, where no single task is at fault, or it is the caller.
         """
         writes = list(unit.writes)
         refused: SerializationError | None = None
         while error.task_id is not None:
             at = next(at for at, each in enumerate(writes) if each.task_id == error.task_id)
-            named = SerializationError(f"Node {self._node_of(error.task_id)!r}: {error}")
+            task = next((task for task in self._settled_last if task.id == error.task_id), None)
+            named = SerializationError(f"{_told(writes[at], task)}: {error}")
             refused = refused or named
+            if task is None and writes[at].writes[0][0] != INTERRUPT:
+                break
             writes[at] = writes[at]._replace(writes=[(ERROR, repr(named))])
             kept = Unit(self.thread_id, self.ns, writes=writes)
             try:
@@ -342,9 +365,6 @@ class Journal:
             else:
                 break
         return refused or error
-
-    def _node_of(self, task_id: str) -> str:
-        return next((task.name for task in self._settled_last if task.id == task_id), "?")
 
     async def _pass_on(self, unit: Unit, request: Any) -> None:
         try:
@@ -368,3 +388,13 @@ class Journal:
     def config(self, checkpoint_id: str) -> Any:
         """Return the config that addresses one of this thread's checkpoints."""
         return checkpoint_config(self.thread_id, self.ns, checkpoint_id)
+
+
+def _told(writes: TaskWrites, task: Task | None) -> str:
+    """Say whose writes these are."""
+    if task is not None:
+        return f"Node {task.name!r}"
+    if writes.task_id == NULL_TASK_ID:
+        return "The Command given as input"
+    kind, _, name = writes.task_path.partition(", ")
+    return f"Node {name!r}" if kind == f"~{PULL}" else f"Task {writes.task_id}"

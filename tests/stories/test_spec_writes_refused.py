@@ -8,7 +8,6 @@ import msgspec
 import pytest
 from pydantic import BaseModel
 
-from persistence.errors import SerializationError
 from runtime.errors import InvalidUpdateError
 from runtime.types import Durability, Overwrite
 from tests.stories.graphs import CONFIG, chain, fan, history
@@ -173,35 +172,3 @@ async def test_returning_a_model_instance_writes_the_fields_that_were_set(saver:
 async def test_a_field_set_to_its_default_counts_as_set(saver: Any) -> None:
     graph = chain(("n", lambda _state: Model(x=2, y=10)), schema=Model).compile(checkpointer=saver)
     assert (await graph.ainvoke({"x": 1, "y": 5}, CONFIG)).items() >= {"x": 2, "y": 10}.items()
-
-
-class Everything(TypedDict, total=False):
-    log: Annotated[list[str], operator.add]
-    thing: Any
-
-
-@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside others"])
-@pytest.mark.parametrize("durability", ["sync", "async"])
-async def test_a_value_that_cannot_be_stored_is_its_nodes_failure(
-    saver: Any, durability: Durability, beside: bool
-) -> None:
-    """The error names the node, the node's task holds it, and what had finished is kept."""
-    given: list[Any] = [object(), 5]
-
-    async def bad(_state: Any) -> Any:
-        return {"log": ["bad"], "thing": given.pop(0)}
-
-    async def good(_state: Any) -> Any:
-        return {"log": ["good"]}
-
-    shape = fan if beside else chain
-    nodes = (("bad", bad), ("good", good)) if beside else (("good", good), ("bad", bad))
-    options = {"first": None, "last": None} if beside else {}
-    graph = shape(*nodes, schema=Everything, **options).compile(checkpointer=saver)
-    with pytest.raises(SerializationError, match="^Node 'bad': The value of channel 'thing'.*cannot be stored"):
-        await graph.ainvoke({"log": []}, CONFIG, durability=durability)
-    state = await graph.aget_state(CONFIG)
-    assert "bad" in state.next
-    assert {task.name: "Node 'bad': The value of" in str(task.error) for task in state.tasks}["bad"]
-    result = await graph.ainvoke(None, CONFIG, durability=durability)
-    assert (sorted(result["log"]), result["thing"]) == (["bad", "good"], 5)

@@ -51,20 +51,24 @@ class Noting(InMemorySaver):
     def __init__(self, *, slow: bool = False, full: bool = False) -> None:
         super().__init__()
         self.units: list[Unit] = []
+        self.encoded: dict[int, tuple[Any, Unit]] = {}
+        """With the request, so that its id stays its own."""
         self.receipts: list[Receipt] = []
         self.slow = slow
         self.full = full
         encode = self.encode
 
         def noting(unit: Unit) -> Any:
-            self.units.append(unit)
-            return encode(unit)
+            request = encode(unit)
+            self.encoded[id(request)] = (request, unit)
+            return request
 
         self.encode = noting
 
     def send_nowait(self, request: Any) -> Any:
         if self.full:
             raise anyio.WouldBlock
+        self.units.append(self.encoded[id(request)][1])
         done = super().send_nowait(request)
         if not self.slow:
             return done
