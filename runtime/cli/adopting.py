@@ -115,6 +115,7 @@ class Adopting:
     def _fold_deltas(self, unit: Unit, checkpoint: Any) -> None:
         """Give channels the value that follows from the parent's and from what was written against the parent."""
         held, known = checkpoint["channel_values"], {}
+        self._values[checkpoint["id"]] = known  # at once: if it cannot be folded, that is told once
         for channel in {*(unit.metadata.get(_DELTAS) or {}), *self._deltas} & checkpoint["channel_versions"].keys():
             if channel not in held:
                 if channel not in self._deltas:
@@ -126,7 +127,6 @@ class Adopting:
                 held[channel] = value
             if channel in self._deltas:
                 known[channel] = held[channel]
-        self._values[checkpoint["id"]] = known
         written: dict[str, list[Any]] = {}
         for task in unit.writes:
             for channel, value in task.writes:
