@@ -6,6 +6,19 @@ among the classes that the program registered; it is never imported.
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+from typing import Final
+
+_SCRIPT: Final = "__main__"
+
+
+def _script_module() -> str | None:
+    """Return the name under which others import the running script."""
+    script = sys.modules.get(_SCRIPT)
+    spec, file = getattr(script, "__spec__", None), getattr(script, "__file__", None)
+    return spec.name if spec is not None else None if file is None else Path(file).stem
+
 
 def _own_name(cls: type) -> str:
     return f"{cls.__module__}:{cls.__qualname__}"
@@ -45,8 +58,13 @@ class Registry:
             self._add(cls, name)
 
     def lookup(self, stored_name: str) -> type | None:
-        """Return the type that values of this stored name are rebuilt as; None if there is none."""
-        return self._by_name.get(stored_name)
+        """Return the type that values of this stored name are rebuilt as; None if there is none.
+
+        A class of a script is stored as ``__main__:Name``, and under the script's module where that is imported. Each
+        is found under the other name, if no other registered class could be meant.
+        """
+        found = self._by_name.get(stored_name)
+        return self._of_script(stored_name) if found is None else found
 
     def name_of(self, cls: type) -> str | None:
         """Return the name under which values of the type are stored; None if it is not registered."""
@@ -67,6 +85,13 @@ class Registry:
     def __repr__(self) -> str:
         """Say how many types are registered."""
         return f"<Registry of {len(self._by_type)} types>"
+
+    def _of_script(self, stored_name: str) -> type | None:
+        module, _, qualname = stored_name.partition(":")
+        if module == _SCRIPT:
+            meant = {cls for name, cls in self._by_name.items() if name.partition(":")[2] == qualname}
+            return meant.pop() if len(meant) == 1 else None
+        return self._by_name.get(f"{_SCRIPT}:{qualname}") if module == _script_module() else None
 
     def _add(self, cls: type, name: str | None) -> None:
         if name is None and cls in self._by_type:

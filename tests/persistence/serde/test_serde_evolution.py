@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import os
+import subprocess
+import sys
 from collections import namedtuple
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,6 +17,9 @@ import pytest
 
 from persistence.errors import CorruptDataError
 from persistence.serde import Serializer
+from persistence.serde.registry import Registry
+
+ROOT = Path(__file__).parents[3]
 
 
 def _moved(old: Any, new: type) -> Any:
@@ -181,3 +188,63 @@ def test_another_kind_of_class(new: type) -> None:
     """A class that is now of another kind is an error that says so."""
     with pytest.raises(CorruptDataError, match=r"is now|cannot be stored"):
         _moved(DataA(), new)
+
+
+# ---- scripts ---------------------------------------------------------------------------------------------------------
+
+SCRIPT = """
+import sys
+from dataclasses import dataclass
+
+from persistence.serde import Serializer, register_types
+
+
+@dataclass
+class Line:
+    sku: str
+
+
+register_types(Line)
+
+
+def loaded(data):
+    return Serializer().loads_typed(("msgpack", bytes.fromhex(data))) == Line("a")
+
+
+if __name__ == "__main__":
+    print(Serializer().dumps_typed(Line("a"))[1].hex() if len(sys.argv) == 1 else loaded(sys.argv[1]))
+"""
+
+
+def test_classes_of_a_script_are_read_where_it_is_imported_and_the_other_way_round(tmp_path: Path) -> None:
+    script = tmp_path / "orders.py"
+    script.write_text(SCRIPT)
+
+    def said(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, *words],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.strip()
+
+    by_script = said("orders.py")
+    by_module = said("-c", "import orders; print(orders.Serializer().dumps_typed(orders.Line('a'))[1].hex())")
+    assert by_script != by_module
+    for data in (by_script, by_module):
+        assert said("-c", f"import orders; print(orders.loaded({data!r}))") == "True"
+        assert said("orders.py", data) == "True"
+        assert said("-m", "orders", data) == "True"
+
+
+def test_of_two_classes_that_a_script_may_have_meant_neither_is_taken() -> None:
+    registry = Registry()
+    lines = [type("Line", (), {"__module__": module}) for module in ("a", "b")]
+    registry.register(lines[0])
+    assert registry.lookup("__main__:Line") is lines[0]
+    registry.register(lines[1])
+    assert registry.lookup("__main__:Line") is None
+    assert registry.lookup("elsewhere:Line") is None
