@@ -13,7 +13,7 @@ from runtime.cli.failing import CommandError
 from runtime.cli.lanes import lanes
 from runtime.cli.plain import in_words, visible
 from runtime.cli.showing import ID_WIDTH, Column, counted, moment, size
-from runtime.cli.triggers import due_nodes, is_state, task_name
+from runtime.cli.triggers import due_nodes, is_numbered, is_state, sent_nodes, task_name
 from runtime.cli.unregistered import ShowingSerializer
 from runtime.types.constants import START
 
@@ -97,15 +97,20 @@ def _how_many(shown: int, total: int, noun: str) -> str:
 
 def history(args: argparse.Namespace, screen: Screen) -> int:
     """List a thread's checkpoints, newest first, and what ran from each."""
+    serializer = ShowingSerializer()
     with look_into(args.db) as listing:
         total = _checkpoint_count(listing, args)
         found = []
         for checkpoint in listing.checkpoints(args.thread, args.limit or None):
-            tasks = listing.tasks(args.thread, checkpoint.checkpoint_ns, checkpoint.checkpoint_id)
+            address = (args.thread, checkpoint.checkpoint_ns, checkpoint.checkpoint_id)
+            tasks = listing.tasks(*address)
+            # Values are read only where the names of nodes are among them.
+            numbered = any(is_numbered(task.path) for task in tasks)
+            sent = _sent(listing.checkpoint(*address, serializer)) if numbered else []
             found.append(
                 _facts(checkpoint)
                 | {"updated": [name for name in checkpoint.updated if is_state(name)], "metadata": checkpoint.metadata}
-                | {"tasks": [_task_facts(task) for task in tasks]}
+                | {"tasks": [_task_facts(task, sent) for task in tasks]}
             )
     if args.json:
         screen.document({"db": named(args.db), "thread": args.thread, "total": total, "checkpoints": found})
@@ -171,8 +176,13 @@ def _branches(rows: list[dict[str, Any]]) -> frozenset[str]:
     return frozenset(parent for parent in parents if parents.count(parent) > 1)
 
 
-def _task_facts(task: TaskSummary) -> dict[str, Any]:
-    return {"id": task.task_id, "name": task_name(task.path), "outcome": task.outcome}
+def _task_facts(task: TaskSummary, sent: list[str]) -> dict[str, Any]:
+    return {"id": task.task_id, "name": task_name(task.path, sent), "outcome": task.outcome}
+
+
+def _sent(stored: StoredCheckpoint | None) -> list[str]:
+    """Return the nodes that a checkpoint's Sends go to; none if it cannot be read."""
+    return [] if stored is None or stored.found is None else sent_nodes(stored.found.checkpoint)
 
 
 def _checkpoint_count(listing: Listing, args: argparse.Namespace) -> int:
@@ -214,7 +224,7 @@ def _checkpoint_document(args: argparse.Namespace, stored: StoredCheckpoint) -> 
         "metadata": stored.summary.metadata,
     }
     if stored.found is None:
-        tasks = [_task_facts(task) for task in stored.tasks]
+        tasks = [_task_facts(task, []) for task in stored.tasks]
         return {**document, "damage": stored.damage, "values": None, "next": None, "tasks": tasks}
     values = stored.found.checkpoint["channel_values"]
     document["values"] = {name: value for name, value in values.items() if is_state(name)}
@@ -227,7 +237,7 @@ def _checkpoint_document(args: argparse.Namespace, stored: StoredCheckpoint) -> 
 
 def _task_document(task: TaskSummary, found: CheckpointTuple) -> dict[str, Any]:
     """Return a task with what it wrote; writes that only steer the graph are left out."""
-    document = _task_facts(task)
+    document = _task_facts(task, sent_nodes(found.checkpoint))
     if task.task_id == NULL_TASK_ID:
         document["name"] = "(the caller)"
     writes: dict[str, list[Any]] = {}

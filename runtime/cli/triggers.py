@@ -8,9 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from runtime.cli.unregistered import Unregistered
-from runtime.types.constants import START, TASKS, branch_to
+from runtime.types.constants import PULL, PUSH, START, TASKS, branch_to
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from persistence.contracts.checkpoint import Checkpoint
 
 _BRANCH: Final = branch_to("")
@@ -22,10 +24,37 @@ def is_state(channel: str) -> bool:
     return not channel.startswith((_BRANCH, _JOIN, "__"))
 
 
-def task_name(path: str) -> str:
-    """Return the node of a stored task path; of a Send, only its number is stored there."""
-    kind, _, name = path.removeprefix("~").partition(", ")
-    return name if kind == "__pregel_pull" else f"Send {name.lstrip('0') or '0'}" if name else kind or "?"
+def task_name(path: str, sent: Sequence[str] = ()) -> str:
+    """Return the node of a stored task path; ``sent``: the nodes that the checkpoint's Sends go to, in their order.
+
+    Of a Send only its number is stored in the path, of a call only its caller and its number.
+    """
+    kind, _, rest = path.removeprefix("~").partition(", ")
+    if kind == PULL:
+        return rest
+    if kind != PUSH or not rest:
+        return kind or "?"
+    if rest.startswith("~"):
+        caller, number, *_ = [*rest.rsplit(", ", 2), "?"]
+        return f"call {_number(number)} of {task_name(caller, sent)}"
+    number = _number(rest.partition(", ")[0])
+    known = number.isdecimal() and int(number) < len(sent)
+    return f"{sent[int(number)]} (Send {number})" if known else f"Send {number}"
+
+
+def _number(text: str) -> str:
+    return text.lstrip("0") or "0"
+
+
+def is_numbered(path: str) -> bool:
+    """Tell whether a task's path says no more of its node than the number of a Send."""
+    return path.startswith(f"~{PUSH}")
+
+
+def sent_nodes(checkpoint: Checkpoint) -> list[str]:
+    """Return the nodes that a checkpoint's Sends go to, in the order of their numbers."""
+    sends = checkpoint["channel_values"].get(TASKS)
+    return [_send_target(send) for send in sends] if isinstance(sends, (list, tuple)) else []
 
 
 def due_nodes(checkpoint: Checkpoint) -> list[str]:
@@ -38,7 +67,7 @@ def due_nodes(checkpoint: Checkpoint) -> list[str]:
     due: list[str] = []
     for channel, value in values.items():
         if channel == TASKS:
-            due += [_send_target(send) for send in value]
+            due += [f"{node} (Send)" for node in sent_nodes(checkpoint)]
             continue
         node = _node_after(channel, value)
         if node is not None and versions.get(channel) != seen.get(node, {}).get(channel):
@@ -60,5 +89,5 @@ def _node_after(channel: str, value: Any) -> str | None:
 
 def _send_target(send: Any) -> str:
     if isinstance(send, Unregistered) and isinstance(send.content, dict):
-        return f"{send.content.get('node', '?')} (Send)"
-    return f"{getattr(send, 'node', '?')} (Send)"
+        return str(send.content.get("node", "?"))
+    return str(getattr(send, "node", "?"))

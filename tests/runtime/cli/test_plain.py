@@ -153,12 +153,18 @@ def test_sizes_counts_and_times() -> None:
         ("~__pregel_pull, poem", "poem"),
         ("~__pregel_pull, a, b", "a, b"),
         ("~__pregel_push, 0000000012", "Send 12"),
-        ("~__pregel_push, 0000000000", "Send 0"),
+        ("~__pregel_push, 0000000000", "v (Send 0)"),
+        ("~__pregel_push, 0000000001, False", "w, x (Send 1)"),
+        ("~__pregel_push, 0000000002, False", "Send 2"),
+        ("~__pregel_push, ~__pregel_pull, a, b, 0000000010, 0000000001", "call 10 of a, b"),
+        ("~__pregel_push, ~__pregel_push, 0000000000, False, 0000000000, 0000000001", "call 0 of v (Send 0)"),
+        ("~__pregel_push", "__pregel_push"),
+        ("~__pregel_push, ~", "call ? of ?"),
         ("", "?"),
     ],
 )
 def test_names_of_stored_tasks(path: str, name: str) -> None:
-    assert task_name(path) == name
+    assert task_name(path, ["v", "w, x"]) == name
 
 
 def test_which_channels_are_state() -> None:

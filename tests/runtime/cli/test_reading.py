@@ -14,7 +14,7 @@ import pytest
 from persistence.sqlite import SqliteSaver
 from runtime.cli.unregistered import ShowingSerializer
 from runtime.graph import START, StateGraph
-from runtime.types import interrupt
+from runtime.types import Send, interrupt
 
 if TYPE_CHECKING:
     from tests.runtime.cli.commands import Command
@@ -134,6 +134,22 @@ def test_a_question_is_shown_to_a_process_that_has_no_graph(process: Command, tm
     (asked,) = process("show", "t", "--db", "asked.db", "--json").document["tasks"]
     assert "unregistered" not in json.dumps(asked)
     assert "sure?" in json.dumps(asked)
+
+
+def test_tasks_of_sends_are_told_by_their_node(command: Command, tmp_path: Path) -> None:
+    builder = StateGraph(dict).add_node("a", lambda _state: None).add_node("w", lambda _state: None)
+    builder.add_edge(START, "a").add_conditional_edges("a", lambda _state: [Send("w", n) for n in range(2)], ["w"])
+    with SqliteSaver(tmp_path / "sent.db") as saver:
+        builder.compile(saver).invoke({}, {"configurable": {"thread_id": "t"}})
+    rows = command("history", "t", "--db", "sent.db", "--json").document["checkpoints"]
+    assert [task["name"] for task in rows[1]["tasks"]] == ["w (Send 0)", "w (Send 1)"]
+    assert "w (Send 0), w (Send 1)" in command("history", "t", "--db", "sent.db", "--graph").out
+    shown = command("show", "t", "--db", "sent.db", "--checkpoint", rows[1]["checkpoint_id"], "--json").document
+    assert (shown["next"], [task["name"] for task in shown["tasks"]]) == (["w (Send)"], ["w (Send 0)", "w (Send 1)"])
+    change("sent.db", "UPDATE checkpoint_blobs SET blob = x'00'")
+    change("sent.db", "UPDATE checkpoints SET checkpoint = 'not JSON'")
+    rows = command("history", "t", "--db", "sent.db", "--json").document["checkpoints"]
+    assert [task["name"] for task in rows[1]["tasks"]] == ["Send 0", "Send 1"]
 
 
 def test_show_the_newest_checkpoint(command: Command, db: str) -> None:
