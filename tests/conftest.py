@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.persistence.mongo.server import MongoServer, serving_mongo
 from tests.persistence.postgres.server import Server, running
 from tests.persistence.redis.server import RedisServer, serving
 
@@ -47,6 +48,20 @@ def redis_server() -> Iterator[RedisServer]:
     """A Valkey server."""
     with serving() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def mongo_server() -> Iterator[MongoServer]:
+    """A MongoDB server, or an emulator of one, with transactions."""
+    with serving_mongo() as server:
+        yield server
+
+
+@pytest.fixture
+def mongo(mongo_server: MongoServer) -> Iterator[dict[str, Any]]:
+    """The source and settings of a saver or store with collections of its own."""
+    with mongo_server.prefix() as prefix:
+        yield {"source": mongo_server.url, "prefix": prefix, **mongo_server.settings}
 
 
 @pytest.fixture

@@ -8,11 +8,13 @@ import pytest
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 
 from persistence.memory import InMemorySaver
+from persistence.mongo import MongoDBSaver
 from persistence.postgres import PostgresSaver
 from persistence.redis import RedisSaver
 from persistence.serde.encrypted import EncryptedSerializer
 from persistence.sqlite import SqliteSaver
 from tests.persistence.conformance_adapter.adapter import Adapter
+from tests.persistence.mongo.server import MongoServer
 from tests.persistence.postgres.server import Server
 from tests.persistence.redis.server import RedisServer
 
@@ -35,7 +37,7 @@ KEY = b"0123456789abcdef"
 
 
 @pytest.mark.parametrize("seal", ["", "encrypted "])
-@pytest.mark.parametrize("kind", ["memory", "sqlite", "postgres", "redis"])
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "postgres", "redis", "mongo"])
 async def test_every_capability_conforms(kind: str, seal: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     serde = EncryptedSerializer(KEY) if seal else None
     made = iter(range(100))
@@ -44,6 +46,13 @@ async def test_every_capability_conforms(kind: str, seal: str, tmp_path: Path, r
     async def savers() -> AsyncIterator[Any]:
         if kind == "memory":
             yield Adapter(InMemorySaver(serde=serde))
+        elif kind == "mongo":
+            documents: MongoServer = request.getfixturevalue("mongo_server")
+            with documents.prefix() as prefix:
+                async with MongoDBSaver(
+                    documents.url, prefix=prefix, serde=serde, **documents.settings
+                ) as shared_documents:
+                    yield Adapter(shared_documents)
         elif kind == "redis":
             keys: RedisServer = request.getfixturevalue("redis_server")
             with keys.prefix() as prefix:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from persistence.memory import InMemoryStore
+from persistence.mongo import MongoDBStore
 from persistence.postgres import PostgresStore
 from persistence.redis import RedisStore
 from persistence.sqlite import SqliteStore
@@ -29,11 +30,13 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "memory.sqlite"
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres", "redis"])
+@pytest.fixture(params=["memory", "sqlite", "postgres", "redis", "mongo"])
 async def open_store(request: pytest.FixtureRequest, path: Path, clock: Clock) -> AsyncIterator[OpenStore]:
     """Return what opens a store with options; it is closed after the test."""
     url = request.getfixturevalue("postgres_url") if request.param == "postgres" else ""
     keys: Any = {}
+    if request.param == "mongo":
+        keys = request.getfixturevalue("mongo")
     if request.param == "redis":
         url = request.getfixturevalue("redis_server").url
         keys = {"prefix": request.getfixturevalue("redis_keys")}
@@ -46,6 +49,8 @@ async def open_store(request: pytest.FixtureRequest, path: Path, clock: Clock) -
                 store = InMemoryStore(**given)
             elif request.param == "postgres":
                 store = PostgresStore(url, **given)
+            elif request.param == "mongo":
+                store = MongoDBStore(**keys, **given)
             elif request.param == "redis":
                 store = RedisStore(url, **keys, **given)
             else:

@@ -15,10 +15,12 @@ from trio.testing import MockClock
 
 from persistence.errors import PersistenceClosedError, TransientBackendError
 from persistence.memory import InMemoryStore
+from persistence.mongo import MongoDBStore
 from persistence.postgres import PostgresStore
 from persistence.postgres.sessions import Session
 from persistence.redis import RedisStore
 from persistence.redis.scripts import FIND_ITEMS
+from persistence.redis.server import unpacked
 from persistence.sqlite import SqliteStore
 from persistence.stores.managed import ManagedStore
 from persistence.stores.sweeping import Sweeper
@@ -261,7 +263,9 @@ async def rows(store: ManagedStore) -> int:
         return await store._database.read(counting)
     if isinstance(store, RedisStore):
         found = await store._server.read(lambda server: server.run(FIND_ITEMS, ("0", [("-", "+")])))
-        return len(found[0])
+        return len(unpacked(*found))
+    if isinstance(store, MongoDBStore):
+        return len(await store._server.read(lambda session: session.find({"kind": "item"})))
     assert isinstance(store, SqliteStore)
     with closing(sqlite3.connect(store._path)) as raw:
         count: int = raw.execute("SELECT count(*) FROM store").fetchone()[0]

@@ -11,6 +11,7 @@ import pytest
 from persistence.contracts.checkpoint import ERROR, RESUME, Addition, Mark, TaskWrites, Unit
 from persistence.errors import CheckpointConflictError, CorruptDataError, DecryptionError, SerializationError
 from persistence.memory import InMemorySaver
+from persistence.mongo import MongoDBSaver
 from persistence.postgres import PostgresSaver
 from persistence.redis import RedisSaver
 from persistence.serde.encrypted import EncryptedSerializer
@@ -28,8 +29,8 @@ pytestmark = pytest.mark.anyio
 KEY = b"0123456789abcdef"
 
 
-PLAIN = ("memory", "sqlite", "sqlite in memory", "postgres", "redis")
-SEALING = ("encrypted memory", "encrypted sqlite", "encrypted postgres", "encrypted redis")
+PLAIN = ("memory", "sqlite", "sqlite in memory", "postgres", "redis", "mongo")
+SEALING = ("encrypted memory", "encrypted sqlite", "encrypted postgres", "encrypted redis", "encrypted mongo")
 
 
 @pytest.fixture(params=PLAIN + SEALING)
@@ -38,6 +39,10 @@ async def saver(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     if request.param.endswith("postgres"):
         async with PostgresSaver(request.getfixturevalue("postgres_url"), serde=serde) as shared:
             yield shared
+        return
+    if request.param.endswith("mongo"):
+        async with MongoDBSaver(**request.getfixturevalue("mongo"), serde=serde) as shared_documents:
+            yield shared_documents
         return
     if request.param.endswith("redis"):
         url, prefix = request.getfixturevalue("redis_server").url, request.getfixturevalue("redis_keys")

@@ -1,0 +1,146 @@
+"""Batches as commands: one for any number of units, and one before it where units expect a head.
+
+Where the server has transactions, a batch is one. Elsewhere its documents are written in order: what a checkpoint rests
+on first, checkpoints last, so a batch that was cut off shows nothing half done; and as each document can be written
+again, it is completed by the next attempt. All that one task wrote is one document, and so is whole either way.
+
+Between processes, a head is followed once: a unique index holds each fenced checkpoint's ``follows``. That decides
+where two compared the head at the same time, transaction or not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pymongo import UpdateOne
+
+from persistence.contracts.backend import CopyThread, DeleteThread, Prune
+from persistence.mongo import upkeep
+from persistence.mongo.faults import FOLLOWS
+from persistence.mongo.reading import OF_A_SPACE, within
+from persistence.mongo.rows import Row, Stored, Tasks, blob_document, checkpoint_document, checkpoint_id
+from persistence.writer.batching import Merged, Segment
+from persistence.writer.fencing import check_heads
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from persistence.contracts.backend import CheckpointKey, CheckpointRow
+    from persistence.mongo.rows import Document
+    from persistence.mongo.server import Session
+
+Fenced = tuple["CheckpointRow", "str | None"]
+
+ROWS: Final = "rows"
+
+
+async def commit(session: Session, segments: Sequence[Segment]) -> None:
+    """Carry out everything in order. Raises an error of the driver, CheckpointConflictError or BackendError."""
+    if len(segments) == 1 and isinstance(segments[0], Merged):
+        merged = segments[0]
+        operations = stored(merged)
+        if len(operations) == 1:  # one document is whole by itself
+            await _store(session, merged.fenced, operations)
+            return
+        async with session.transaction():
+            await _store(session, merged.fenced, operations)
+        return
+    async with session.transaction():
+        for segment in segments:
+            await _carry_out(session, segment)
+
+
+async def _carry_out(session: Session, segment: Segment) -> None:
+    if isinstance(segment, Merged):
+        await _store(session, segment.fenced, stored(segment))
+    elif isinstance(segment, DeleteThread):
+        await upkeep.delete_threads(session, [segment.thread_id])
+    elif isinstance(segment, CopyThread):
+        copied = await upkeep.copied(session, segment)
+        await session.change(stored(copied, gives_way=True))
+    elif isinstance(segment, Prune):
+        await upkeep.prune(session, segment)
+    else:
+        await upkeep.delete_runs(session, segment)
+
+
+async def _store(session: Session, fenced: Sequence[Fenced], operations: Sequence[Any]) -> None:
+    if any(expected is not None for _, expected in fenced):
+        await _check_heads(session, fenced)
+    await session.change(operations)
+
+
+def stored(rows: Merged, *, gives_way: bool = False) -> list[UpdateOne]:
+    """Return the operations that store rows, in order; ``gives_way``: what is there already stays.
+
+    Raises:
+        BackendError: Something is too long for a document.
+    """
+    expected = {row[:3]: head for row, head in rows.fenced if head is not None and row[2] > head}
+    tasks = Tasks()
+    tasks.add(rows.writes, replaces=False)
+    tasks.add(rows.upserts, replaces=not gives_way)
+    pieces: list[Document] = []
+    resting: list[UpdateOne] = []
+    checkpoints: list[UpdateOne] = []
+    for blob in map(blob_document, rows.blobs):
+        pieces += blob.pieces
+        resting.append(_insert(blob))
+    for task, held in tasks.stored():
+        pieces += task.pieces
+        resting.append(_merge(task, held))
+    for row in rows.checkpoints:
+        one = checkpoint_document(row)
+        pieces += one.pieces
+        if row[:3] in expected:
+            one.fields[FOLLOWS] = expected[row[:3]]
+        checkpoints.append(_insert(one) if gives_way else _replace(one))
+    return [*map(_piece, pieces), *resting, *checkpoints]
+
+
+def _piece(piece: Document) -> UpdateOne:
+    return _insert(Stored(piece["_id"], {key: value for key, value in piece.items() if key != "_id"}, ()))
+
+
+def _insert(one: Stored) -> UpdateOne:
+    """Return what stores a document unless there is one of this id."""
+    return UpdateOne({"_id": one.id}, {"$setOnInsert": one.fields}, upsert=True)
+
+
+def _replace(one: Stored) -> UpdateOne:
+    """Return what stores a document or puts new fields into the one of this id."""
+    return UpdateOne({"_id": one.id}, {"$set": one.fields}, upsert=True)
+
+
+def _merge(one: Stored, rows: dict[int, Row]) -> UpdateOne:
+    """Return what puts rows into a task's document: each stays if it is there, unless the new one replaces it."""
+    fields: Document = {key: {"$literal": value} for key, value in one.fields.items()}
+    for idx, row in rows.items():
+        name, value = f"{ROWS}.{idx}", {"$literal": row.stored}
+        fields[name] = value if row.replaces else {"$ifNull": [f"${name}", value]}
+    return UpdateOne({"_id": one.id}, [{"$set": fields}], upsert=True)
+
+
+async def _check_heads(session: Session, moves: Iterable[Fenced]) -> None:
+    """Compare what units expect with what is stored, by one query that asks only for what is not older.
+
+    Raises:
+        CheckpointConflictError: The newest checkpoint is not the expected one.
+    """
+    oldest: dict[tuple[str, str], str] = {}
+    for row, expected in moves:
+        if expected is not None:
+            oldest[row[:2]] = min(oldest.get(row[:2], row[2]), expected, row[2])
+    ranges = [{"_id": {**within("checkpoint", *place), "$gte": checkpoint_id(*place, name)}}
+              for place, name in oldest.items()]  # fmt: skip
+    found = await session.find({"$or": ranges}, fields=("_id",))
+    heads: dict[tuple[str, str], str] = {}
+    held: set[CheckpointKey] = set()
+    for document in found:
+        _, thread_id, ns, name = document["_id"].split("\0")
+        held.add((thread_id, ns, name))
+        heads[thread_id, ns] = max(heads.get((thread_id, ns), ""), name)
+    for place in oldest.keys() - heads.keys():
+        newest = await session.find({"_id": within("checkpoint", *place)}, fields=("_id",), order=OF_A_SPACE, limit=1)
+        heads.update((place, document["_id"].split("\0")[3]) for document in newest)
+    check_heads(moves, lambda thread_id, ns: heads.get((thread_id, ns)), held.__contains__)
