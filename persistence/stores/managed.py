@@ -105,16 +105,15 @@ class ManagedStore(BlockingDoor, BaseStore):
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Stop sweeping, do what was asked for, close. Cancelling the scope around does not cut this short."""
-        nursery = self._nursery
-        if nursery is None:
+        nursery, home = self._nursery, self._home
+        if nursery is None or home is None:
             return
         self._sweeper.cancel()
         try:
             try:
                 await self._drain()
             finally:
-                # Without the exception in flight: a nursery would wrap it in a group.
-                await nursery.__aexit__(None, None, None)
+                await home.leave(nursery, self)
         finally:
             self._nursery = None
             try:

@@ -3,22 +3,42 @@
 from __future__ import annotations
 
 import threading
+from typing import TYPE_CHECKING
 
-from anyio import NoEventLoopError
+from anyio import NoEventLoopError, get_current_task
 from anyio.lowlevel import EventLoopToken, current_token
 
 from persistence.errors import SaverLoopError
 
+if TYPE_CHECKING:
+    from anyio.abc import TaskGroup
+
 
 class Home:
-    """The loop and thread a saver was opened on."""
+    """The loop, thread and task a saver was opened on."""
 
-    __slots__ = ("thread", "token")
+    __slots__ = ("task", "thread", "token")
 
     def __init__(self) -> None:
         """Take the loop that is running here."""
         self.token: EventLoopToken = current_token()
         self.thread = threading.get_ident()
+        self.task = get_current_task().id
+
+    async def leave(self, nursery: TaskGroup, saver: object) -> None:
+        """End a nursery that was entered here. Raises SaverLoopError, once it has ended, in any other task."""
+        try:
+            # Without the exception in flight: a nursery would wrap it in a group.
+            await nursery.__aexit__(None, None, None)
+        except RuntimeError as error:
+            if get_current_task().id == self.task:
+                raise
+            message = (
+                f"{saver!r} was opened in one task and is closed in another. What it had accepted is saved and it is "
+                "closed, but its 'async with' must begin and end in one task: fixtures of some test plugins, wait_for "
+                "around __aenter__ and notebook cells do not. Use 'async with' around all that needs it, or 'with'."
+            )
+            raise SaverLoopError(message) from error
 
     def check_thread(self, saver: object) -> None:
         """Refuse another thread. Raises SaverLoopError saying what to do."""

@@ -81,16 +81,15 @@ class GroupCommitSaver(RowSaver):
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Accept no more, commit what was accepted, close. Cancelling the scope around does not cut this short."""
-        actor, nursery = self._actor, self._nursery
-        if actor is None or nursery is None:
+        actor, nursery, home = self._actor, self._nursery, self._home
+        if actor is None or nursery is None or home is None:
             return
         actor.close()
         try:
             try:
                 await outlast(actor.stopped.wait)
             finally:
-                # Without the exception in flight: a nursery would wrap it in a group.
-                await nursery.__aexit__(None, None, None)
+                await home.leave(nursery, self)
         finally:
             self._actor = self._nursery = None
             try:

@@ -114,7 +114,8 @@ class Adopting:
 
     def _fold_deltas(self, unit: Unit, checkpoint: Any) -> None:
         """Give channels the value that follows from the parent's and from what was written against the parent."""
-        held, known = checkpoint["channel_values"], {}
+        held = checkpoint["channel_values"]
+        known: dict[str, Any] = {}
         self._values[checkpoint["id"]] = known  # at once: if it cannot be folded, that is told once
         for channel in {*(unit.metadata.get(_DELTAS) or {}), *self._deltas} & checkpoint["channel_versions"].keys():
             if channel not in held:
