@@ -16,7 +16,7 @@ from persistence.errors import PersistenceClosedError, PersistenceError
 from persistence.outlasting import outlast
 from persistence.redis.saver import chosen
 from persistence.redis.scripts import CLEAR_CACHE, READ_CACHE, WRITE_CACHE
-from persistence.redis.server import Server, Source, checked
+from persistence.redis.server import Server, Source, checked, unpacked
 from persistence.redis.shelved import LONGEST
 from persistence.serde.caching import CachedValues
 from persistence.serde.values import text_bytes
@@ -166,8 +166,7 @@ class RedisCache(BlockingCache, BaseCache):
 
 
 async def _read(session: Session, names: Sequence[str]) -> Sequence[bytes | None]:
-    found: Sequence[bytes | None] = await session.run(READ_CACHE, names) if names else ()
-    return found
+    return unpacked(*await session.run(READ_CACHE, names)) if names else ()
 
 
 async def _write(session: Session, job: object, values: Sequence[bytes]) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
 from persistence.contracts.backend import BlobKey, CheckpointKey, CheckpointRow, Page, Query, WriteRow
 from persistence.redis.rows import blob, checkpoint, joined, parted, write
 from persistence.redis.scripts import PAGE
+from persistence.redis.server import unpacked
 from persistence.writer.decoding import group_writes
 from persistence.writer.filtering import metadata_matches
 
@@ -29,6 +30,16 @@ class _Range(NamedTuple):
     kind: str
     high: str
     low: str
+
+
+class _Found(NamedTuple):
+    """What one call found: the parts of checkpoints, writes and blobs, one after the other."""
+
+    more: bool
+    last: bytes
+    checkpoints: Sequence[bytes]
+    writes: Sequence[bytes]
+    blobs: Sequence[bytes]
 
 
 async def load(session: Session, thread_id: str, checkpoint_ns: str, checkpoint_id: str | None, ttl: int) -> Page:
@@ -80,21 +91,23 @@ async def _page(session: Session, query: Query, ttl: int) -> tuple[Page, Query |
     found = await _look(session, query, ttl)
     one = _read(found)
     missing = query.limit - len(one.checkpoints)
-    return one, _after(query, found[1], missing) if found[0] and missing else None
+    return one, _after(query, found.last, missing) if found.more and missing else None
 
 
 async def _look(
     session: Session, query: Query, ttl: int, named: Sequence[CheckpointKey] = (), *, whole: bool = True
-) -> Sequence[Any]:
+) -> _Found:
     where = _range(query)
     # A set that is sorted by namespaces answers for one; in the others, others are passed over.
     wanted = None if where.kind == "spaces" else query.checkpoint_ns
     job = (ttl, where.kind, query.thread_id, where.high, where.low, query.limit, wanted, whole, named)
-    found: Sequence[Any] = await session.run(PAGE, job)
-    return found
+    more, last, checkpoints, writes, sizes, body = await session.run(PAGE, job)
+    parts = unpacked(sizes, body)
+    end = checkpoints + writes
+    return _Found(bool(more), last, parts[:checkpoints], parts[checkpoints:end], parts[end:])
 
 
-def _read(found: Sequence[Any]) -> Page:
+def _read(found: _Found) -> Page:
     _, _, rows, writes, blobs = found
     checkpoints: list[CheckpointRow] = [
         checkpoint(thread.decode(), ns.decode(), checkpoint_id.decode(), value)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from persistence.errors import SchemaVersionError
+from persistence.writer.addressing import name
 from persistence.writer.decoding import blobs_of
+from persistence.writer.filtering import metadata_run_id
 
 if TYPE_CHECKING:
     from persistence.contracts.backend import BlobRow, CheckpointRow, WriteRow
@@ -16,7 +18,7 @@ FORMAT: Final = 1
 """Of a checkpoint's record; the scripts know it too."""
 
 _encode: Final = msgspec.msgpack.Encoder().encode
-_decode: Final = msgspec.msgpack.Decoder(tuple[int, str | None, str, str, str, list[str]]).decode
+_decode: Final = msgspec.msgpack.Decoder(tuple[int, str | None, str, str, list[str]]).decode
 
 
 def joined(*parts: str) -> str:
@@ -29,11 +31,25 @@ def parted(member: bytes) -> list[str]:
     return member.decode().split("\0")
 
 
+def run_of(row: CheckpointRow) -> str:
+    """Return the run that a checkpoint can be deleted by, the empty name if there is none."""
+    found = metadata_run_id(row[6])
+    try:
+        return name(found or "", "run_id")
+    except ValueError:  # nobody can ask for it
+        return ""
+
+
 def record(row: CheckpointRow) -> bytes:
-    """Return the value of a checkpoint."""
+    """Return the value of a checkpoint; its run and metadata, which hold no NUL, stand where scripts find them."""
     _, _, _, parent, kind, body, facts = row
-    rests = [f"{channel}\0{version}" for channel, version in blobs_of(row) or ()]
-    return _encode((FORMAT, parent, kind, body, facts, rests))
+    rests = [joined(channel, version) for channel, version in blobs_of(row) or ()]
+    return joined(run_of(row), facts, "").encode() + _encode((FORMAT, parent, kind, body, rests))
+
+
+def run_of_record(value: bytes) -> str:
+    """Return the run in the value of a checkpoint."""
+    return value.partition(b"\0")[0].decode("utf-8", "replace")
 
 
 def checkpoint(thread_id: str, ns: str, checkpoint_id: str, value: bytes) -> CheckpointRow:
@@ -42,17 +58,18 @@ def checkpoint(thread_id: str, ns: str, checkpoint_id: str, value: bytes) -> Che
     Raises:
         SchemaVersionError: A newer version of this library wrote it.
     """
+    _, facts, rest = [*value.split(b"\0", 2), b"", b""][:3]
     try:
-        number, parent, kind, body, facts, _ = _decode(value)
+        number, parent, kind, body, _ = _decode(rest)
     except msgspec.MsgspecError:
-        number, parent, kind, body, facts = _format(value), None, "", "", ""
+        number, parent, kind, body = _format(rest), None, "", ""
     if number > FORMAT:
         message = (
             f"Checkpoint {checkpoint_id} of thread {thread_id!r} was written by a newer version of this library "
             f"(format {number}, this one knows {FORMAT}): upgrade to read it."
         )
         raise SchemaVersionError(message)
-    return thread_id, ns, checkpoint_id, parent, kind, body, facts
+    return thread_id, ns, checkpoint_id, parent, kind, body, facts.decode("utf-8", "surrogateescape")
 
 
 def _format(value: bytes) -> int:

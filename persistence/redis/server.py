@@ -38,6 +38,20 @@ SCHEMES: Final = ("redis://", "rediss://", "unix://")
 LOG: Final = logging.getLogger("actorgraph")
 
 _encode: Final = msgspec.msgpack.Encoder().encode
+_sizes: Final = msgspec.msgpack.Decoder(list[int]).decode
+
+
+def unpacked(sizes: bytes, body: bytes) -> list[Any]:
+    """Return the texts of an answer that came as one, None for those that are not there."""
+    found: list[bytes | None] = []
+    start = 0
+    for size in _sizes(sizes):
+        if size < 0:
+            found.append(None)
+        else:
+            found.append(body[start : start + size])
+            start += size
+    return found
 
 
 class Session:
@@ -223,7 +237,7 @@ def checked(source: Source) -> Source:
     elif not isinstance(source, Redis) and (not callable(source) or hasattr(source, "execute_command")):
         message = (
             f"Pass a URL, a client of redis.asyncio or a function that makes one, not a {type(source).__module__}."
-            f"{type(source).__name__}: it would block the event loop."
+            f"{type(source).__name__}: what blocks would hold up the event loop, and clusters are not supported."
         )
         raise TypeError(message)
     return source

@@ -12,7 +12,7 @@ from persistence.contracts.store import Item, Namespace, SearchItem, Value
 from persistence.errors import CorruptDataError
 from persistence.redis.rows import joined, parted
 from persistence.redis.scripts import FIND_ITEMS, READ_ITEMS, SWEEP_ITEMS, WRITE_ITEMS
-from persistence.redis.server import Session
+from persistence.redis.server import Session, unpacked
 from persistence.serde.serializer import Typed
 from persistence.stores.carrying_out import Reading, Row
 from persistence.stores.coding import Codec
@@ -174,8 +174,7 @@ class _Reader:
         if prefix:
             exact, (first, after) = column(prefix), below(prefix)
             bounds = [(f"[{exact}\0", f"({exact}\1"), (f"[{first}", f"({after}")]
-        found: list[list[bytes]] = await self._session.run(FIND_ITEMS, (repr(self._now), bounds))
-        return sorted(_entry(member) for part in found for member in part)
+        return sorted(map(_entry, unpacked(*await self._session.run(FIND_ITEMS, (repr(self._now), bounds)))))
 
     async def _in_order(self, search: Search, entries: Sequence[Entry]) -> AsyncIterator[tuple[Row, Any, float | None]]:
         """Yield what passes, with what gives its value, page by page."""
@@ -220,8 +219,8 @@ class _Reader:
         return [None if row is None or not alive(row.expires_at, self._now) else row for row in rows]
 
     async def _read(self, fields: Sequence[str], addresses: Sequence[str]) -> Sequence[Sequence[Any]]:
-        found: Sequence[Sequence[Any]] = await self._session.run(READ_ITEMS, (fields, addresses))
-        return found
+        found = unpacked(*await self._session.run(READ_ITEMS, (fields, addresses)))
+        return [found[start : start + len(fields)] for start in range(0, len(found), len(fields))]
 
     def _vectors(self, entry: Entry, typed: Typed) -> bytes:
         namespace, key = parted(entry.address.encode())

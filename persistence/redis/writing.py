@@ -8,22 +8,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from persistence.contracts.backend import CopyThread, DeleteRuns, DeleteThread, Prune, Query
+from persistence.contracts.backend import CopyThread, DeleteThread, Prune
 from persistence.errors import CheckpointConflictError
-from persistence.redis import reading
-from persistence.redis.rows import blob, blob_parts, joined, parted, record, write, write_parts
+from persistence.redis.rows import blob, blob_parts, joined, parted, record, run_of_record, write, write_parts
 from persistence.redis.scripts import DELETE, DUMP, STORE, TRIM
+from persistence.redis.server import unpacked
 from persistence.writer.batching import Merged, Segment
-from persistence.writer.filtering import metadata_run_id
+from persistence.writer.encoding import ROW_OVERHEAD
+from persistence.writer.limits import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from persistence.contracts.backend import CheckpointRow
     from persistence.redis.server import Session
 
-SCANNED: Final = 1000
-"""Checkpoints whose metadata is read at once, to find those of a run."""
+PART: Final = 64 * MIB
+"""Bytes of a copy in one call: nearly every thread is copied as a whole, and none is more than a call takes."""
 
 Fence: TypeAlias = tuple[int, str, str, str, str]
 """(number of the thread, checkpoint_ns, checkpoint_id, the head it expects, the newest that comes before it)"""
@@ -44,7 +45,7 @@ async def commit(session: Session, segments: Sequence[Segment], ttl: int) -> Non
         elif isinstance(segment, Prune):
             await _prune(session, segment)
         else:
-            await _delete_runs(session, segment)
+            await session.run(TRIM, ((), segment.run_ids))
 
 
 class _Job:
@@ -53,8 +54,9 @@ class _Job:
     def __init__(self) -> None:
         self.threads: dict[str, int] = {}
         self.values: list[bytes] = []
+        self.size = 0
         self.fences: list[Fence] = []
-        self.checkpoints: list[tuple[int, str, str, str, int]] = []
+        self.checkpoints: list[tuple[int, str, str, str, str | None, int]] = []
         self.blobs: list[tuple[int, str, int]] = []
         self.writes: list[tuple[int, str, int]] = []
         self.upserts: list[tuple[int, str, int]] = []
@@ -64,12 +66,14 @@ class _Job:
 
     def value(self, data: bytes) -> int:
         self.values.append(data)
+        self.size += len(data) + ROW_OVERHEAD
         return len(self.values)
 
     def checkpoint(self, thread_id: str, ns: str, checkpoint_id: str, data: bytes) -> None:
-        index = joined(checkpoint_id, thread_id, ns)
         own, ordered = joined(ns, checkpoint_id), joined(checkpoint_id, ns)
-        self.checkpoints.append((self.thread(thread_id), own, ordered, index, self.value(data)))
+        index, run = joined(checkpoint_id, thread_id, ns), run_of_record(data)
+        of_run = joined(run, thread_id, ns, checkpoint_id) if run else None
+        self.checkpoints.append((self.thread(thread_id), own, ordered, index, of_run, self.value(data)))
 
     def row(self, table: list[tuple[int, str, int]], thread_id: str, field: str, data: bytes) -> None:
         table.append((self.thread(thread_id), field, self.value(data)))
@@ -112,9 +116,10 @@ def _fences(moves: Iterable[tuple[CheckpointRow, str | None]], job: _Job) -> lis
 
 def _conflict(thread_id: str, fence: Fence, head: str) -> CheckpointConflictError:
     _, ns, checkpoint_id, expected, _ = fence
+    gone = " (the thread expired or was deleted)" if expected and not head else ""
     message = (
         f"Thread {thread_id!r}, namespace {ns!r} has moved on: another writer stored checkpoint "
-        f"{head or 'none'} where {expected or 'none'} was expected. Checkpoint {checkpoint_id} was not "
+        f"{head or 'none'} where {expected or 'none'} was expected{gone}. Checkpoint {checkpoint_id} was not "
         "saved; load the thread again and repeat the call."
     )
     return CheckpointConflictError(message)
@@ -124,38 +129,39 @@ async def _copy_thread(session: Session, request: CopyThread, ttl: int) -> None:
     source, target = request.source, request.target
     if source == target:
         return
-    held: Sequence[Sequence[bytes]] = await session.run(DUMP, source)
-    checkpoints, blobs, writes = (list(zip(fields[::2], fields[1::2], strict=True)) for fields in held)
-    reseal, job = request.reseal, _Job()
-    for member, data in checkpoints:
-        ns, checkpoint_id = parted(member)
-        job.checkpoint(target, ns, checkpoint_id, data)
-    for field, data in blobs:
-        moved = data if reseal is None else blob_parts(reseal.blob(blob(source, field, data), target))[1]
-        job.row(job.blobs, target, field.decode(), moved)
-    for field, data in writes:
-        moved = data if reseal is None else write_parts(reseal.write(write(source, field, data), target))[1]
-        job.row(job.writes, target, field.decode(), moved)
-    if job.threads:
+    checkpoints, blobs, sizes, body = await session.run(DUMP, source)
+    parts, end = unpacked(sizes, body), checkpoints + blobs
+    held = parts[:checkpoints], parts[checkpoints:end], parts[end:]
+    job = _Job()
+    for table, field, data in _moved(request, *held):
+        if table == "checkpoints":
+            ns, checkpoint_id = parted(field)
+            job.checkpoint(target, ns, checkpoint_id, data)
+        else:
+            job.row(job.blobs if table == "blobs" else job.writes, target, field.decode(), data)
+        if job.size > PART:
+            await job.run(session, ttl, gives_way=True)
+            job = _Job()
+    if job.values:
         await job.run(session, ttl, gives_way=True)
+
+
+def _moved(
+    request: CopyThread, checkpoints: Sequence[bytes], blobs: Sequence[bytes], writes: Sequence[bytes]
+) -> Iterator[tuple[str, bytes, bytes]]:
+    """Yield the fields and values of a thread as the target will hold them; checkpoints after what they rest on."""
+    reseal, source, target = request.reseal, request.source, request.target
+    for field, data in zip(blobs[::2], blobs[1::2], strict=True):
+        yield "blobs", field, data if reseal is None else blob_parts(reseal.blob(blob(source, field, data), target))[1]
+    for field, data in zip(writes[::2], writes[1::2], strict=True):
+        sealed = data if reseal is None else write_parts(reseal.write(write(source, field, data), target))[1]
+        yield "writes", field, sealed
+    for field, data in zip(checkpoints[::2], checkpoints[1::2], strict=True):
+        yield "checkpoints", field, data
 
 
 async def _prune(session: Session, request: Prune) -> None:
     if request.strategy == "delete":
-        await session.run(DELETE, tuple(request.thread_ids))
+        await session.run(DELETE, request.thread_ids)
     else:
-        await session.run(TRIM, [(thread_id, False) for thread_id in request.thread_ids])
-
-
-async def _delete_runs(session: Session, request: DeleteRuns) -> None:
-    """Find the checkpoints of some runs, page by page, so that nobody waits for long; then delete them together."""
-    runs = frozenset(request.run_ids)
-    doomed: dict[str, list[str]] = {}
-    query: Query | None = Query(limit=SCANNED) if runs else None
-    while query is not None:
-        facts, query = await reading.scan(session, query)
-        for (thread_id, ns, checkpoint_id), metadata in facts:
-            if metadata_run_id(metadata) in runs:
-                doomed.setdefault(thread_id, []).append(joined(ns, checkpoint_id))
-    if doomed:
-        await session.run(TRIM, list(doomed.items()))
+        await session.run(TRIM, (request.thread_ids, ()))

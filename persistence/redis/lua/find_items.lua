@@ -1,14 +1,11 @@
--- Return the entries between pairs of bounds that have not expired, those of each pair by itself.
+-- Return the entries between pairs of bounds that have not expired.
 
 local now, ranges = job[1], job[2]
-local expired = {}
+local expired, found = {}, {}
 for _, entry in ipairs(redis.call('ZRANGEBYSCORE', EXPIRING, '-inf', now)) do expired[entry] = true end
-local found = {}
-for number, range in ipairs(ranges) do
-    local alive = {}
+for _, range in ipairs(ranges) do
     for _, entry in ipairs(redis.call('ZRANGEBYLEX', ITEMS, range[1], range[2])) do
-        if not expired[entry] then table.insert(alive, entry) end
+        if not expired[entry] then found[#found + 1] = entry end
     end
-    found[number] = alive
 end
-return found
+return {packed(found)}

@@ -12,3 +12,18 @@ local function quoted(name)
         return string.format('%%%02X', string.byte(character))
     end))
 end
+
+-- Texts as two: how long each is, -1 if it is nothing, and all of them one after the other. Whoever reads many short
+-- answers one by one takes much longer than the server.
+local function packed(texts)
+    local sizes = {}
+    for place, text in ipairs(texts) do
+        sizes[place] = text and #text or -1
+        if not text then texts[place] = '' end
+    end
+    return cmsgpack.pack(sizes), table.concat(texts)
+end
+
+local function append(list, ...)
+    for _, text in ipairs({...}) do list[#list + 1] = text end
+end

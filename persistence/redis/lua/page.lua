@@ -22,20 +22,14 @@ local function gather(thread, ns, id, keys, record)
     local fields = redis.call('ZRANGEBYLEX', keys.tasks, '[' .. first .. '\0', '(' .. first .. '\1')
     for _, field in ipairs(fields) do
         local value = redis.call('HGET', keys.writes, field)
-        if value then
-            for _, part in ipairs({thread, field, value}) do table.insert(writes, part) end
-        end
+        if value then append(writes, thread, field, value) end
     end
-    local fine, parts = pcall(cmsgpack.unpack, record)
-    if not fine or type(parts) ~= 'table' or type(parts[6]) ~= 'table' then return end
-    for _, blob in ipairs(parts[6]) do
+    for _, blob in ipairs(rests_of(record) or {}) do
         local field = ns .. '\0' .. blob
         local mark = keys.blobs .. '\0' .. field
         local value = not seen[mark] and redis.call('HGET', keys.blobs, field)
         seen[mark] = true
-        if value then
-            for _, part in ipairs({thread, field, value}) do table.insert(blobs, part) end
-        end
+        if value then append(blobs, thread, field, value) end
     end
 end
 
@@ -52,10 +46,10 @@ local function look(thread, ns, id, member)
     if whole then
         gather(thread, ns, id, keys, record)
     else
-        local fine, parts = pcall(cmsgpack.unpack, record)
-        record = fine and type(parts) == 'table' and parts[5] or ''
+        local _, metadata = facts_of(record)
+        record = metadata or ''
     end
-    for _, part in ipairs({thread, ns, id, record}) do table.insert(checkpoints, part) end
+    append(checkpoints, thread, ns, id, record)
     touched[thread] = keys
 end
 
@@ -81,8 +75,13 @@ if ttl > 0 and whole then
         local left = redis.call('PTTL', keys.checkpoints)
         if left >= 0 and left < ttl then
             set_lifetime(keys, ttl, now)
-            prolong_index(ttl, now, false)
+            prolong_list(INDEX, ttl, now, false)
+            prolong_list(RUNS, ttl, now, false)
         end
     end
 end
-return {more and 1 or 0, last, checkpoints, writes, blobs}
+local sizes = {#checkpoints, #writes}
+for _, list in ipairs({writes, blobs}) do
+    for _, text in ipairs(list) do checkpoints[#checkpoints + 1] = text end
+end
+return {more and 1 or 0, last, sizes[1], sizes[2], packed(checkpoints)}

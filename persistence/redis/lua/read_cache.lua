@@ -2,4 +2,4 @@
 
 local found = {}
 for number, name in ipairs(job) do found[number] = redis.call('GET', key_of(name)) end
-return found
+return {packed(found)}

@@ -7,7 +7,7 @@ for number, thread in ipairs(threads) do
     keys[number] = keys_of(thread)
     probe(keys[number])
 end
-local fresh = redis.call('ZCARD', INDEX) == 0
+local fresh = {[INDEX] = redis.call('ZCARD', INDEX) == 0, [RUNS] = redis.call('ZCARD', RUNS) == 0}
 
 -- Bytes, not words: the comparison of strings follows the server's locale.
 local function follows(left, right)
@@ -29,12 +29,18 @@ for number, fence in ipairs(fences) do
 end
 
 for _, row in ipairs(checkpoints) do
-    local own = keys[row[1]]
-    local put = gives_way and 'HSETNX' or 'HSET'
-    if redis.call(put, own.checkpoints, row[2], ARGV[VALUES + row[5]]) == 1 or not gives_way then
+    local own, value = keys[row[1]], ARGV[VALUES + row[6]]
+    local old = redis.call('HGET', own.checkpoints, row[2])
+    if not old or not gives_way then
+        if old then
+            local id, thread, ns = entry(row[4])
+            unlist(thread, ns, id, old)
+        end
+        redis.call('HSET', own.checkpoints, row[2], value)
         redis.call('ZADD', own.spaces, 0, row[2])
         redis.call('ZADD', own.order, 0, row[3])
         redis.call('ZADD', INDEX, 0, row[4])
+        if row[5] then redis.call('ZADD', RUNS, 0, row[5]) end
     end
 end
 for _, row in ipairs(blobs) do
@@ -53,16 +59,29 @@ end
 local now = milliseconds()
 for _, own in ipairs(keys) do set_lifetime(own, ttl, now) end
 if ttl == 0 then
-    if redis.call('PTTL', INDEX) >= 0 then redis.call('PERSIST', INDEX) end
+    for _, list in ipairs({INDEX, RUNS}) do
+        if redis.call('PTTL', list) >= 0 then redis.call('PERSIST', list) end
+    end
     return {}
 end
-prolong_index(ttl, now, fresh)
+
+local function is_stale(list, member)
+    local id, thread, ns
+    if list == INDEX then
+        id, thread, ns = entry(member)
+    else
+        id, thread, ns = run_entry(member)
+    end
+    return redis.call('HEXISTS', PREFIX .. 'checkpoints:' .. quoted(thread), ns .. '\0' .. id) == 0
+end
+
 -- Threads expire by themselves, their entries do not: look at some, wherever, more than were added.
-local size = redis.call('ZCARD', INDEX)
-if size > 0 then
-    local first = now % size
-    for _, member in ipairs(redis.call('ZRANGE', INDEX, first, first + 4 * #checkpoints + 4)) do
-        if is_stale(member) then redis.call('ZREM', INDEX, member) end
+for _, list in ipairs({INDEX, RUNS}) do
+    prolong_list(list, ttl, now, fresh[list])
+    local size = redis.call('ZCARD', list)
+    local first = size > 0 and now % size or 0
+    for _, member in ipairs(redis.call('ZRANGE', list, first, first + 4 * #checkpoints + 4)) do
+        if is_stale(list, member) then redis.call('ZREM', list, member) end
     end
 end
 return {}

@@ -2,15 +2,16 @@
 --
 -- A thread is six keys. In members and fields a NUL stands between the parts, which hold none; so they are told apart
 -- and sorted like the parts themselves.
---   checkpoints   hash        namespace, id -> {format, parent, type, checkpoint, metadata, blobs that it rests on}
+--   checkpoints   hash        namespace, id -> run, metadata, {format, parent, type, checkpoint, blobs that it rests on}
 --   spaces        sorted set  namespace, id
 --   order         sorted set  id, namespace
 --   blobs         hash        namespace, channel, version -> type, data
 --   writes        hash        namespace, id, task, index -> channel, type, task path, data
 --   tasks         sorted set  namespace, id, task, index
--- One key more lists every checkpoint: index, a sorted set of id, thread, namespace.
+-- Two more list the checkpoints of all threads: index, a sorted set of id, thread, namespace; and runs, a sorted set of
+-- run, thread, namespace, id.
 
-local INDEX = PREFIX .. 'index'
+local INDEX, RUNS = PREFIX .. 'index', PREFIX .. 'runs'
 local HASHES = {'checkpoints', 'blobs', 'writes'}
 local SETS = {'spaces', 'order', 'tasks'}
 
@@ -43,11 +44,11 @@ local function for_each_key(keys, call)
     for _, key in pairs(keys) do call(key) end
 end
 
--- When the index is gone, all that it lists must be: it lives as long as the thread that lives longest.
-local function prolong_index(ttl, now, fresh)
-    local left = redis.call('PTTL', INDEX)
+-- When a list is gone, all that is in it must be: it lives as long as the thread that lives longest.
+local function prolong_list(list, ttl, now, fresh)
+    local left = redis.call('PTTL', list)
     if fresh or (left >= 0 and left < ttl) then
-        redis.call('PEXPIREAT', INDEX, string.format('%.0f', now + ttl))
+        redis.call('PEXPIREAT', list, string.format('%.0f', now + ttl))
     end
 end
 
@@ -61,6 +62,32 @@ local function set_lifetime(keys, ttl, now)
     end
 end
 
+-- The run of a checkpoint's value, its metadata, and where the rest begins; nothing if it is damaged.
+local function facts_of(value)
+    local first = string.find(value, '\0', 1, true)
+    local second = first and string.find(value, '\0', first + 1, true)
+    if second then return string.sub(value, 1, first - 1), string.sub(value, first + 1, second - 1), second + 1 end
+end
+
+-- The blobs that a checkpoint rests on, each a channel and a version; nothing if that cannot be told.
+local function rests_of(value)
+    local _, _, start = facts_of(value)
+    if not start then return nil end
+    local fine, record = pcall(cmsgpack.unpack, string.sub(value, start))
+    return fine and type(record) == 'table' and type(record[5]) == 'table' and record[5] or nil
+end
+
+-- Take a checkpoint out of the lists of all threads.
+local function unlist(thread, ns, id, value)
+    redis.call('ZREM', INDEX, id .. '\0' .. thread .. '\0' .. ns)
+    local run = value and facts_of(value)
+    if run and run ~= '' then redis.call('ZREM', RUNS, run .. '\0' .. thread .. '\0' .. ns .. '\0' .. id) end
+end
+
+local function value_of(thread, ns, id)
+    return redis.call('HGET', PREFIX .. 'checkpoints:' .. quoted(thread), ns .. '\0' .. id)
+end
+
 -- The id, thread and namespace of a member of the index.
 local function entry(member)
     local id, rest = cut(member)
@@ -68,7 +95,15 @@ local function entry(member)
     return id, thread, ns
 end
 
-local function is_stale(member)
-    local id, thread, ns = entry(member)
-    return redis.call('HEXISTS', PREFIX .. 'checkpoints:' .. quoted(thread), ns .. '\0' .. id) == 0
+-- The same of a member of the runs.
+local function run_entry(member)
+    local _, rest = cut(member)
+    local thread, place = cut(rest)
+    local ns, id = cut(place)
+    return id, thread, ns
+end
+
+local function probe_lists()
+    redis.call('ZCARD', INDEX)
+    redis.call('ZCARD', RUNS)
 end

@@ -1,5 +1,7 @@
--- Delete checkpoints, and the writes and blobs that none of those left needs. For each thread the checkpoints are named,
--- or it is false: all but the newest of each namespace, and writes to checkpoints that are not there.
+-- Delete checkpoints, and the writes and blobs that none of those left needs: of some threads all but the newest of each
+-- namespace, and writes to checkpoints that are not there; and all checkpoints of some runs.
+
+local threads, runs = job[1], job[2]
 
 -- All but the newest of each namespace: a member that the next one shares its namespace with.
 local function outdated(keys)
@@ -15,9 +17,9 @@ local function needs(keys)
     local needed, spared = {}, {}
     for _, member in ipairs(redis.call('ZRANGE', keys.spaces, 0, -1)) do
         local ns = cut(member)
-        local fine, record = pcall(cmsgpack.unpack, redis.call('HGET', keys.checkpoints, member) or '')
-        if fine and type(record) == 'table' and type(record[6]) == 'table' then
-            for _, blob in ipairs(record[6]) do needed[ns .. '\0' .. blob] = true end
+        local rests = rests_of(redis.call('HGET', keys.checkpoints, member) or '')
+        if rests then
+            for _, blob in ipairs(rests) do needed[ns .. '\0' .. blob] = true end
         else
             spared[ns] = true
         end
@@ -42,21 +44,44 @@ local function sweep(keys, touched)
     end
 end
 
-for _, each in ipairs(job) do probe(keys_of(each[1])) end
-redis.call('ZCARD', INDEX)
-for _, each in ipairs(job) do
-    local thread, named = each[1], each[2]
-    local keys = keys_of(thread)
-    local touched = named and {}
-    for _, member in ipairs(named or outdated(keys)) do
-        if redis.call('HDEL', keys.checkpoints, member) == 1 then
-            local ns, id = cut(member)
+local function drop(thread, keys, members, touched)
+    for _, member in ipairs(members) do
+        local ns, id = cut(member)
+        local value = redis.call('HGET', keys.checkpoints, member)
+        if value then
+            redis.call('HDEL', keys.checkpoints, member)
             redis.call('ZREM', keys.spaces, member)
             redis.call('ZREM', keys.order, id .. '\0' .. ns)
-            redis.call('ZREM', INDEX, id .. '\0' .. thread .. '\0' .. ns)
-            if touched then touched[ns] = true end
+            unlist(thread, ns, id, value)
+            touched[ns] = true
         end
     end
+end
+
+probe_lists()
+local doomed = {}
+for _, run in ipairs(runs) do
+    for _, member in ipairs(redis.call('ZRANGEBYLEX', RUNS, '[' .. run .. '\0', '(' .. run .. '\1')) do
+        local id, thread, ns = run_entry(member)
+        local value = value_of(thread, ns, id)
+        -- Its thread may have expired.
+        if value and facts_of(value) == run then
+            doomed[thread] = doomed[thread] or {}
+            table.insert(doomed[thread], ns .. '\0' .. id)
+        end
+    end
+end
+for _, thread in ipairs(threads) do probe(keys_of(thread)) end
+for thread in pairs(doomed) do probe(keys_of(thread)) end
+
+for _, thread in ipairs(threads) do
+    local keys = keys_of(thread)
+    drop(thread, keys, outdated(keys), {})
+    sweep(keys, false)
+end
+for thread, members in pairs(doomed) do
+    local keys, touched = keys_of(thread), {}
+    drop(thread, keys, members, touched)
     sweep(keys, touched)
 end
 return {}

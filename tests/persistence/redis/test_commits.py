@@ -19,7 +19,7 @@ from persistence.errors import (
     SchemaVersionError,
     StoredDataError,
 )
-from persistence.redis import RedisSaver
+from persistence.redis import RedisSaver, writing
 from persistence.writer.bridge import BRIDGE
 from tests.persistence.writer.samples import config, put, unit
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from tests.persistence.redis.server import RedisServer
 
 pytestmark = pytest.mark.anyio
+RUNLESS = b'\0{"source":"loop"}\0'
+"""How the value of a checkpoint begins that belongs to no run."""
 
 
 def calls(server: RedisServer) -> int:
@@ -41,7 +43,7 @@ def counts(server: RedisServer, prefix: str) -> list[int]:
     sizes = dict.fromkeys(("checkpoints", "writes", "blobs", "spaces", "order", "tasks"), 0)
     for key in server.keys(prefix):
         kind = key.decode().removeprefix(f"{prefix}:").partition(":")[0]
-        if kind != "index":
+        if kind not in {"index", "runs"}:
             sizes[kind] += client.hlen(key) if client.type(key) == b"hash" else client.zcard(key)
     assert sizes["checkpoints"] == sizes["spaces"] == sizes["order"] == client.zcard(f"{prefix}:index")
     assert sizes["writes"] == sizes["tasks"]
@@ -235,6 +237,31 @@ async def test_pruning_leaves_only_what_is_needed(
     assert redis_server.keys(redis_keys) == []
 
 
+async def test_runs_are_found_wherever_they_were(saver: RedisSaver, redis_server: RedisServer, redis_keys: str) -> None:
+    for name in ("r", "r\x01", "s"):
+        for thread_id in ("t", "u"):
+            await put(saver, f"{name}1", {"a": [1]}, thread_id=thread_id, run_id=name)
+            await put(saver, f"{name}2", {"a": [2]}, thread_id=thread_id, ns="child", run_id=name)
+    await put(saver, "none", {}, run_id=None)
+    await put(saver, "number", {}, run_id=7)
+    await put(saver, "nobody's", {}, run_id="a\0b")
+    await put(saver, "s1", {"a": [1]}, run_id="another")
+    await saver.acopy_thread("t", "v")
+    before = calls(redis_server)
+    await saver.adelete_for_runs(["r", "s", "unknown"])
+    assert calls(redis_server) == before + 1
+    left = [(one.checkpoint["id"], one.config["configurable"]["thread_id"]) async for one in saver.alist(None)]
+    assert left == [
+        *(("s1", thread_id) for thread_id in "vt"),
+        *((f"r\x01{number}", thread_id) for number in (2, 1) for thread_id in "vut"),
+        *((name, thread_id) for name in ("number", "none", "nobody's") for thread_id in "vt"),
+    ]
+    await saver.aprune(["t", "u", "v"])
+    await saver.adelete_for_runs(["r\x01", "another"])
+    await saver.aprune(["t", "u", "v"], strategy="delete")
+    assert redis_server.keys(redis_keys) == []
+
+
 async def test_deletions_keep_their_place_between_units(saver: RedisSaver) -> None:
     units = [saver.encode(unit("t", f"{number}", value=[number])) for number in range(4)]
     requests: list[Request] = [*units[:2], DeleteThread("t"), *units[2:]]
@@ -249,9 +276,9 @@ async def test_deletions_keep_their_place_between_units(saver: RedisSaver) -> No
     [
         ("checkpoints", "\0" + "2", b"", "checksum"),
         ("checkpoints", "\0" + "2", b"\xc1", "checksum"),
-        ("checkpoints", "\0" + "2", b"\x93\x01\x02\x03", "checksum"),
-        ("checkpoints", "\0" + "2", b'\x96\x01\xc0\xa1a\xa2\xff\xfe\xb1{"source":"loop"}\x90', "checksum"),
-        ("checkpoints", "\0" + "2", msgspec.msgpack.encode((1, None, "", "{}", '{"source":"loop"}', [])), "checksum"),
+        ("checkpoints", "\0" + "2", b"r\0\0\x93\x01\x02\x03", "checksum"),
+        ("checkpoints", "\0" + "2", b'r\0{"source":"loop"}\0\x95\x01\xc0\xa1a\xa2\xff\xfe\x90', "checksum"),
+        ("checkpoints", "\0" + "2", RUNLESS + msgspec.msgpack.encode((1, None, "", "{}", [])), "checksum"),
         ("blobs", "\0a\0" + "2.a", None, "channel 'a' has no stored value"),
         ("blobs", "\0a\0" + "2.a", b"", "channel 'a' cannot be read"),
         ("writes", "\0" + "2\0job\0" + "0", b"a\0x\0\0\0\0\0\0\xc0", "write of task job to channel 'a' cannot be read"),
@@ -290,6 +317,35 @@ async def test_damage_is_named_and_confined(
     assert await saver.aget_tuple(config()) is not None
 
 
+async def test_a_thread_too_large_for_one_call_is_copied_in_parts(
+    saver: RedisSaver, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        where = await put(saver, f"{number}", {"a": ["x" * 1000]})
+        await saver.aput_writes(where, [("a", "y" * 1000)], "task")
+    monkeypatch.setattr(writing, "PART", 2000)
+    before = calls(redis_server)
+    await saver.acopy_thread("t", "u")
+    assert calls(redis_server) >= before + 5
+    for one, other in zip(
+        [one async for one in saver.alist(config("t"))], [one async for one in saver.alist(config("u"))], strict=True
+    ):
+        assert (one.checkpoint, one.pending_writes) == (other.checkpoint, other.pending_writes)
+
+
+@pytest.mark.slow
+async def test_a_thread_of_many_rows_is_copied(saver: RedisSaver) -> None:
+    """More than short lengths of msgpack can count, and a checkpoint longer than they can tell."""
+    where = await put(saver, "1", {f"channel {number}": number for number in range(5000)})
+    await saver.aput_writes(where, [(f"{number}", number) for number in range(70_000)], "task")
+    await saver.acopy_thread("t", "u")
+    await saver.aprune(["u"])
+    stored = await saver.aget_tuple(config("u"))
+    assert stored is not None
+    assert len(stored.checkpoint["channel_values"]) == 5000
+    assert len(stored.pending_writes or ()) == 70_000
+
+
 async def test_pruning_does_not_make_damage_worse(
     saver: RedisSaver, redis_server: RedisServer, redis_keys: str
 ) -> None:
@@ -304,7 +360,9 @@ async def test_what_a_newer_version_wrote_is_refused(
     saver: RedisSaver, redis_server: RedisServer, redis_keys: str
 ) -> None:
     await put(saver, "1", {"a": 1})
-    redis_server.client.hset(f"{redis_keys}:checkpoints:t", "\0" + "1", msgspec.msgpack.encode((2, {"all": "new"})))
+    redis_server.client.hset(
+        f"{redis_keys}:checkpoints:t", "\0" + "1", RUNLESS + msgspec.msgpack.encode((2, {"all": "new"}))
+    )
     with pytest.raises(SchemaVersionError, match=r"newer version.*format 2, this one knows 1"):
         await saver.aget_tuple(config())
 
