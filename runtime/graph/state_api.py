@@ -19,6 +19,7 @@ from runtime.run.editing import Editor
 from runtime.run.journal import CALLER
 from runtime.run.opening import missing_checkpoint
 from runtime.run.travelling import names_of
+from runtime.run.views import subgraph_config
 from runtime.types.config import checkpoint_config, parse_config
 from runtime.types.constants import PULL, RETURN, ROOT
 from runtime.types.snapshot import PregelTask, StateSnapshot, StateUpdate
@@ -188,14 +189,6 @@ def _applied(cells: Cells, finished: list[Task]) -> bool:
     return True
 
 
-def _inner_config(task: Task, thread_id: str) -> Any:
-    """Return the address of a task's subgraph; None if it has none, or none that keeps state."""
-    if not task.node.subgraphs:
-        return None
-    ns = names_of(task.ns) if task.node.subgraphs[0].saver is True else task.ns
-    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": ns}}
-
-
 def _task_view(cells: Cells, task: Task, thread_id: str, *, live: bool) -> PregelTask:
     return PregelTask(
         id=task.id,
@@ -203,7 +196,7 @@ def _task_view(cells: Cells, task: Task, thread_id: str, *, live: bool) -> Prege
         path=task.path,
         error=task.error,
         interrupts=waiting(task) if live else task.interrupts,
-        state=_inner_config(task, thread_id),
+        state=subgraph_config(task, thread_id),
         result=_result(cells, task) if task.writes is not None else None,
     )
 
@@ -226,6 +219,7 @@ async def update_state(
     program: Program, config: CallConfig, supersteps: Sequence[Sequence[StateUpdate]]
 ) -> RunnableConfig:
     """Apply updates; see run/editing."""
+    around = program.saver
     if config.checkpoint_ns:
         program, _ = await _located(program, config, strict=True)
-    return await Editor(program, config, os.urandom(6).hex()).apply(supersteps)
+    return await Editor(program, config, os.urandom(6).hex(), around).apply(supersteps)

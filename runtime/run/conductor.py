@@ -31,9 +31,11 @@ from runtime.run.calls import Calls
 from runtime.run.claiming import claimed
 from runtime.run.nesting import Family, detached, drained, journal_of, placed, run_nested, save_subgraphs
 from runtime.run.opening import Opening
+from runtime.run.reporting import tell_of_pauses, write_custom
 from runtime.run.telling_apart import told_apart
 from runtime.run.travelling import rooted
 from runtime.run.views import (
+    Recorded,
     RunStatistics,
     checkpoint_view,
     failure_of,
@@ -123,7 +125,7 @@ class Conductor:
         self.finished: list[Task] = []
         """Tasks of the current superstep that finished."""
         self._failures: list[tuple[Task, Failed]] = []
-        self._paused_tasks: list[Task] = []
+        self.paused_tasks: list[Task] = []
 
     step = -1
     """The superstep about to run; the checkpoint it starts from has step - 1."""
@@ -141,9 +143,11 @@ class Conductor:
     breakpoint_count = -1
     """Version count at the last resume: a breakpoint fires only if something changed since."""
     interrupts: tuple[Any, ...] = ()
-    _pause: tuple[Any, ...] | None = None
+    recorded: Recorded | None = None
+    """What the newest checkpoint is, for those who follow the run."""
+    pause: tuple[Any, ...] | None = None
     """The questions, or () for a breakpoint, that the run stops at; told once they are durable."""
-    _status: GraphLifecycleStatus = "pending"
+    status: GraphLifecycleStatus = "pending"
     """How the run stands, as its watchers are told."""
     _command: tuple[Task, Any] | None = None
     _siblings: Siblings | None = None
@@ -153,7 +157,7 @@ class Conductor:
     @property
     def paused(self) -> bool:
         """Whether the run stopped for answers or at a breakpoint."""
-        return self._pause is not None
+        return self.pause is not None
 
     @property
     def parents(self) -> dict[str, str]:
@@ -203,21 +207,12 @@ class Conductor:
                 await self.close()
             except Exception as failure:  # noqa: BLE001 - the node's error is what the caller must see first
                 add_note(error, f"Saving the run failed as well: {failure!r}")
-            await self._tell_of_pauses()
+            await tell_of_pauses(self)
             raise error
-        await self.close(well=self._pause is None)
-        await self._tell_of_pauses()
+        await self.close(well=self.pause is None)
+        await tell_of_pauses(self)
         if not self.interrupts:
             tell_of_waiting_joins(self)
-
-    async def _tell_of_pauses(self) -> None:
-        """Tell the consumer what waits, now that it is durable; a subgraph leaves it to the run that is streamed."""
-        if self.hub is not None and (self._paused_tasks or self._pause is not None):
-            self.hub.paused(self, self._pause, self._paused_tasks)
-        if self.call.hub is not None:
-            await self.call.hub.release()
-        if self.watchers is not None and self._pause is not None and self.nested is None:
-            await self.watchers.paused(self._status, self.checkpoint_id, self.ns, self._pause)
 
     async def close(self, *, well: bool = False) -> None:
         """Make everything durable; a cancel during it is delivered afterwards."""
@@ -247,10 +242,10 @@ class Conductor:
                     )
                 )
             if self._breaks(self.call.interrupt_before, tasks):
-                self._pause, self._status = (), "interrupt_before"
+                self.pause, self.status = (), "interrupt_before"
                 return
             if drained(self):
-                self._pause = ()
+                self.pause = ()
                 return
             if self.hub is not None:
                 await self.hub.tasks_started(self, tasks)
@@ -260,7 +255,7 @@ class Conductor:
             if self.hub is not None or self.step % BREATH == 0:
                 await anyio.lowlevel.checkpoint()
             if self._breaks(self.call.interrupt_after, tasks):
-                self._pause, self._status = (), "interrupt_after"
+                self.pause, self.status = (), "interrupt_after"
                 return
 
     def _plan_step(self) -> list[Task]:
@@ -306,7 +301,7 @@ class Conductor:
         if self._command is not None:
             raise ParentCommand(self._command[1])
         if len(self.finished) < len(tasks):
-            self.interrupts = self._pause = tuple(question for task in tasks for question in waiting(task))
+            self.interrupts = self.pause = tuple(question for task in tasks for question in waiting(task))
             return False
         await self._advance(tasks)
         return True
@@ -396,7 +391,7 @@ class Conductor:
 
     def pauses(self, task: Task) -> None:
         """Note that a task, or a call of one, waits for an answer; told with the run's pause."""
-        self._paused_tasks.append(task)
+        self.paused_tasks.append(task)
 
     async def _failed(self, task: Task, outcome: Failed) -> None:
         self._failures.append((task, outcome))
@@ -429,7 +424,7 @@ class Conductor:
             self.unsaved.clear()
         await self.record("loop", before)
         if self.hub is not None:
-            await self.hub.values(self)
+            await self.hub.advanced(self)
 
     async def _not_applied(self, tasks: list[Task], error: Exception) -> None:
         """Let the task that finished last have failed: its writes are not stored yet, and it runs again on resume."""
@@ -449,23 +444,17 @@ class Conductor:
         if self.journal is None:
             return
         self.checkpoint_id = IDS.mint(step, parent)
+        if self.hub is not None:
+            self.recorded = Recorded(source, step, parent)
         await self.journal.checkpoint(self.cells, self.checkpoint_id, parent, source, step)
         if source == "loop":
             await self.journal.settle()
-        if self.hub is not None:
-            await self.hub.checkpoint(self, source, step, parent)
 
     # ---- what others see ---------------------------------------------------------------------------------------
 
     def write_custom(self, item: Any, mode: str = "custom", *, once: bool = False) -> None:
         """Put an item on the stream of a mode; ``once``: unless its message was told before."""
-        if self.hub is None:
-            return
-        if is_elsewhere(self.home_thread):
-            # A sync node's worker thread: it can wait for room, and must not touch the event loop's objects.
-            from_thread.run(partial(self.hub.put_custom, once=once), self, item, mode, token=self.home_token)
-        else:
-            self.hub.custom(self, item, mode, once=once)
+        write_custom(self, item, mode, once=once)
 
     @property
     def previous(self) -> Any:
@@ -490,9 +479,9 @@ class Conductor:
         """Return a task's outcome once the @task calls that it made have ended."""
         return outcome if self.calls is None else await self.calls.settled(task, outcome)
 
-    def checkpoint_view(self, source: str, step: int, parent: str | None) -> dict[str, Any]:
+    def checkpoint_view(self) -> dict[str, Any]:
         """Return the newest checkpoint as the ``checkpoints`` stream shows it."""
-        return checkpoint_view(self, source, step, parent)
+        return checkpoint_view(self)
 
     def statistics(self) -> RunStatistics:
         """Return where the run stands and how full its buffers are."""

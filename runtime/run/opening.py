@@ -27,6 +27,7 @@ from runtime.engine.writing import command_writes, input_writes
 from runtime.errors import CheckpointNotFoundError, EmptyInputError, InvalidUpdateError, UnknownInterruptError
 from runtime.run.telling_apart import may_have_run
 from runtime.run.travelling import Travel
+from runtime.run.views import recorded_of
 from runtime.types.command import Command
 from runtime.types.constants import INPUT, INTERRUPT, NULL_TASK_ID, RESUME, START
 
@@ -172,7 +173,7 @@ class Opening:
                 raise EmptyInputError(msg)
             if given.goto:
                 fold(run.cells, [command_writes(run.plan, INPUT, given)], {}, bump=False)
-                await run.record("input", None)
+                await self._record_input(None)
                 await self._durable_before_user_code()
                 run.stop = run.step + run.config.recursion_limit
                 return
@@ -192,11 +193,16 @@ class Opening:
             given = dict(given)  # what kind of mapping brings the keys is nothing to store
         ran = {task.name: task.triggers for task in discarded if task.triggers}
         fold(run.cells, [[(START, given)]], ran, bump=bool(discarded))
-        await run.record("input", parent)
+        await self._record_input(parent)
         start = run.plan.nodes.get(START)
         if start is None or start.branches:
             await self._durable_before_user_code()
         run.stop = run.step + 1 + run.config.recursion_limit
+
+    async def _record_input(self, parent: str | None) -> None:
+        await self.run.record("input", parent)
+        if self.run.hub is not None:
+            await self.run.hub.checkpoint(self.run)
 
     async def _durable_before_user_code(self) -> None:
         """In ``sync``, no node or router runs before what it starts from is durable."""
@@ -237,6 +243,7 @@ class Opening:
         if run.watchers is not None:
             await run.watchers.resumed(run.checkpoint_id, run.ns)
         if run.hub is not None:
+            run.recorded = run.recorded or recorded_of(self.saved)
             await run.hub.resumed(run)
 
     def _record_answers(self, task: Task, *, forked: bool) -> None:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runtime.engine.projecting import values_of, values_with
 from runtime.engine.scheduling import due
 from runtime.engine.tasks import Moment
+from runtime.run.travelling import names_of
+from runtime.streaming.hub import question_view, result_view
 from runtime.types.config import checkpoint_config
 from runtime.types.constants import INTERRUPT
 from runtime.types.telling import add_note, described
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from persistence.contracts.checkpoint import CheckpointTuple
     from runtime.actors.outcomes import Failed
     from runtime.actors.supervisor import SupervisorStatistics
     from runtime.engine.tasks import Task
@@ -61,18 +64,60 @@ def output_of(run: Conductor) -> Any:
     return {**values, **pending} if isinstance(values, dict) else pending
 
 
-def checkpoint_view(run: Conductor, source: str, step: int, parent: str | None) -> dict[str, Any]:
-    """Return the newest checkpoint as the ``checkpoints`` stream shows it."""
-    tasks = due(run.cells, Moment(run.checkpoint_id, run.ns, run.step, run.stop))
+class Recorded(NamedTuple):
+    """What a checkpoint is, beside its values."""
+
+    source: str
+    step: int
+    parent: str | None
+    metadata: Mapping[str, Any] | None = None
+    """As stored, if another run made it."""
+
+
+def recorded_of(saved: CheckpointTuple) -> Recorded:
+    """Return what a stored checkpoint is."""
+    parent = saved.parent_config["configurable"]["checkpoint_id"] if saved.parent_config else None
+    metadata = saved.metadata
+    return Recorded(metadata.get("source", "loop"), int(metadata.get("step", -2)), parent, metadata)
+
+
+def checkpoint_view(run: Conductor) -> dict[str, Any]:
+    """Return the newest checkpoint as the ``checkpoints`` stream shows it, with what is stored of its tasks."""
+    source, step, parent, metadata = run.recorded or Recorded("loop", run.step - 1, None)
+    if metadata is None:
+        metadata = {**run.config.stored, "source": source, "step": step, "parents": run.parents}
+    tasks = run.first_tasks
+    if tasks is None:
+        tasks = due(run.cells, Moment(run.checkpoint_id, run.ns, run.step, run.stop))
     where, thread = run.ns, run.config.thread_id or ""
     return {
         "config": checkpoint_config(thread, where, run.checkpoint_id),
         "parent_config": None if parent is None else checkpoint_config(thread, where, parent),
         "values": values_of(run.cells, run.plan.state),
-        "metadata": {**run.config.stored, "source": source, "step": step, "parents": run.parents},
+        "metadata": dict(metadata),
         "next": [task.name for task in tasks],
-        "tasks": [{"id": task.id, "name": task.name, "interrupts": (), "state": None} for task in tasks],
+        "tasks": [_task_view(run, task, thread) for task in tasks],
     }
+
+
+def _task_view(run: Conductor, task: Task, thread: str) -> dict[str, Any]:
+    told: dict[str, Any] = {"id": task.id, "name": task.name}
+    if task.error is not None:
+        told["error"] = task.error
+    elif task.finished:
+        told |= {"result": result_view(run.cells, task), "interrupts": ()}
+    else:
+        told["interrupts"] = tuple(question_view(question) for question in task.interrupts)
+    told["state"] = subgraph_config(task, thread)
+    return told
+
+
+def subgraph_config(task: Task, thread_id: str) -> Any:
+    """Return the address of a task's subgraph; None if it has none, or none that keeps state."""
+    if not task.node.subgraphs:
+        return None
+    ns = names_of(task.ns) if task.node.subgraphs[0].saver is True else task.ns
+    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": ns}}
 
 
 def tell_of_waiting_joins(run: Conductor) -> None:

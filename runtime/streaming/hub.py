@@ -258,11 +258,11 @@ class Hub:
         return {**values, **asked} if isinstance(values, dict) else asked
 
     async def tasks_started(self, run: Any, tasks: Sequence[Task]) -> None:
-        """Report tasks about to run."""
+        """Report the tasks of a superstep, also those whose result is known."""
         if not self.modes & {"tasks", "debug"}:
             return
         for task in tasks:
-            if task.name == START or task.finished:
+            if task.name == START:
                 continue
             await self._started(run, task, task.send.arg if task.send is not None else _input_of(run.cells, task))
 
@@ -279,7 +279,7 @@ class Hub:
         await self._debug(run, "task", run.step, payload)
 
     async def task_finished(self, run: Any, task: Task, *, cached: bool = False) -> None:
-        """Report what a task wrote."""
+        """Report what a task wrote; ``cached``: without running, so ``tasks`` shows no end."""
         if task.name == START:
             return
         if "updates" in self.modes:
@@ -288,18 +288,18 @@ class Hub:
             if cached:
                 payload["__metadata__"] = {"cached": True}
             await self._emit(run, "updates", payload)
-        shown = writes_view(run.cells, task.writes or ())
-        single = run.plan.single
-        await self._ended(run, task, result=(shown or {}) if single is None else {single: shown})
+        if not cached:
+            await self._ended(run, task, result=result_view(run.cells, task))
 
     async def call_finished(self, run: Any, task: Task, value: Any, *, cached: bool = False) -> None:
-        """Report the result of a @task call."""
+        """Report the result of a @task call; ``cached``: likewise."""
         if "updates" in self.modes:
             payload: dict[str, Any] = {task.name: value}
             if cached:
                 payload["__metadata__"] = {"cached": True}
             await self._emit(run, "updates", payload)
-        await self._ended(run, task, result={RETURN: value})
+        if not cached:
+            await self._ended(run, task, result={RETURN: value})
 
     async def task_failed(self, run: Any, task: Task, error: BaseException) -> None:
         """Report a failure; ``updates`` shows none."""
@@ -312,25 +312,26 @@ class Hub:
         await self._emit(run, "tasks", payload)
         await self._debug(run, "task_result", run.step, payload)
 
-    async def values(self, run: Any) -> None:
-        """Report the state after a superstep, if it changed what the run returns."""
-        if "values" not in self.modes:
-            return
-        keys = run.call.output_keys or run.plan.state
-        wanted = ("__root__",) if run.plan.bare else keys
-        if run.cells.updated and not run.cells.updated.isdisjoint(wanted):
-            await self._emit(run, "values", self._state(run, values_of(run.cells, keys)), self._recorded(run))
+    async def advanced(self, run: Any) -> None:
+        """Report the state after a superstep, if it changed what the run returns, and the checkpoint that has it."""
+        if "values" in self.modes:
+            keys = run.call.output_keys or run.plan.state
+            wanted = ("__root__",) if run.plan.bare else keys
+            if run.cells.updated and not run.cells.updated.isdisjoint(wanted):
+                await self._emit(run, "values", self._state(run, values_of(run.cells, keys)), self._recorded(run))
+        await self.checkpoint(run)
 
     async def resumed(self, run: Any) -> None:
-        """Report the state that a resumed run starts from."""
+        """Report the state that a resumed run starts from, and its checkpoint."""
         if "values" in self.modes:
             shown = values_of(run.cells, run.call.output_keys or run.plan.state)
             await self._emit(run, "values", self._state(run, shown), self._recorded(run))
+        await self.checkpoint(run)
 
     def paused(self, run: Any, questions: Sequence[Any] | None, tasks: Sequence[Task]) -> None:
         """Note which tasks paused, and that the run stops for answers or at a breakpoint (no questions).
 
-        Without ``questions`` it stops for another reason. Told only when released.
+        Where it fails, ``questions`` are those put beside the failure, or None. Told only when released.
         """
         told: list[tuple[str, Any]] = []
         if questions or (questions is not None and run.nested is None):
@@ -350,16 +351,18 @@ class Hub:
         while self._held:
             await self._put(*self._held.pop(0), 0)
 
-    async def checkpoint(self, run: Any, source: str, step: int, parent: str | None) -> None:
-        """Report a checkpoint and what it makes due."""
-        if not self.modes & {"checkpoints", "debug"}:
+    async def checkpoint(self, run: Any) -> None:
+        """Report the newest checkpoint and what it makes due."""
+        if not self.modes & {"checkpoints", "debug"} or run.recorded is None:
             return
-        payload = run.checkpoint_view(source, step, parent)
-        if self._parts and source != "input":  # before the input was written, the state is not what it is to be
+        payload = run.checkpoint_view()
+        if (
+            self._parts and run.recorded.source != "input"
+        ):  # before the input was written, the state is not what it is to be
             payload["values"] = typed(run.plan.state_schema, run.plan.state_schema, payload["values"])
         due = self._recorded(run)
         await self._emit(run, "checkpoints", payload, due)
-        await self._debug(run, "checkpoint", step, payload, due)
+        await self._debug(run, "checkpoint", run.recorded.step, payload, due)
 
     # ---- what nodes tell while they work -----------------------------------------------------------------------
 
@@ -451,11 +454,20 @@ def _end_of(task: Task, result: Any, error: Any, questions: Sequence[Any]) -> di
         "name": task.name,
         "error": error,
         "result": result if result is not None else {},
-        "interrupts": [
-            {"value": question.value, "id": question.id, "response_schema": question.response_schema}
-            for question in questions
-        ],
+        "interrupts": [question_view(question) for question in questions],
     }
+
+
+def question_view(question: Any) -> dict[str, Any]:
+    """Return a question as ``tasks`` and ``checkpoints`` show it."""
+    return {"value": question.value, "id": question.id, "response_schema": question.response_schema}
+
+
+def result_view(cells: Cells, task: Task) -> Any:
+    """Return what a task wrote as ``tasks`` and ``checkpoints`` show it."""
+    shown = writes_view(cells, task.writes or ())
+    single = cells.plan.single
+    return (shown or {}) if single is None else {single: shown}
 
 
 def _stamped(kind: str, step: int, payload: Any) -> dict[str, Any]:

@@ -66,13 +66,13 @@ class Tee:
         for hub in self._hubs:
             await hub.task_failed(run, task, error)
 
-    async def values(self, run: Any) -> None:
-        """Report the state after a superstep."""
+    async def advanced(self, run: Any) -> None:
+        """Report the state after a superstep, and its checkpoint."""
         for hub in self._hubs:
-            await hub.values(run)
+            await hub.advanced(run)
 
     async def resumed(self, run: Any) -> None:
-        """Report the state that a resumed run starts from."""
+        """Report the state that a resumed run starts from, and its checkpoint."""
         for hub in self._hubs:
             await hub.resumed(run)
 
@@ -81,10 +81,10 @@ class Tee:
         for hub in self._hubs:
             hub.paused(run, questions, tasks)
 
-    async def checkpoint(self, run: Any, source: str, step: int, parent: str | None) -> None:
-        """Report a checkpoint."""
+    async def checkpoint(self, run: Any) -> None:
+        """Report the newest checkpoint."""
         for hub in self._hubs:
-            await hub.checkpoint(run, source, step, parent)
+            await hub.checkpoint(run)
 
     @property
     def hears(self) -> bool:

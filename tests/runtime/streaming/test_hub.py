@@ -230,7 +230,7 @@ async def test_nothing_is_made_for_a_mode_that_nobody_listens_to() -> None:
     made.custom(RUN, "item")
     await made.put_custom(RUN, "item")
     await made.tasks_started(RUN, [])
-    await made.checkpoint(RUN, "loop", 1, None)
+    await made.checkpoint(RUN)
     assert made.statistics().waiting == 0
 
 
