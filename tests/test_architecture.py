@@ -226,6 +226,23 @@ def test_everything_public_says_what_it_is_for() -> None:
     assert offenders(rule) == {}
 
 
+def test_the_public_face_says_what_it_raises() -> None:
+    """Whoever reads ``help()`` need not try it out."""
+
+    def rule(path: Path) -> Iterator[str]:
+        for node in public_definitions(path):
+            raises = any(isinstance(each, ast.Raise) and each.exc is not None for each in ast.walk(node))
+            if (
+                raises
+                and not isinstance(node, ast.ClassDef)
+                and not re.search(r"\bRaises?\b", ast.get_docstring(node) or "")
+            ):
+                yield node.name
+
+    public = ("builder.py", "compiled.py", "functional.py", "message.py", "stream.py")
+    assert offenders(rule, within(*(f"runtime/graph/{name}" for name in public))) == {}
+
+
 def test_stored_bytes_never_become_code() -> None:
     """Nothing is imported, built or run because a stored row names it."""
 

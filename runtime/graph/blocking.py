@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from functools import wraps
+from inspect import getdoc, signature
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from persistence import portal
 from persistence.errors import SaverLoopError
@@ -12,12 +15,15 @@ from runtime.errors import BlockingCallError
 
 if TYPE_CHECKING:
     from runtime.run.program import Program
-    from runtime.types.config import RunnableConfig
-    from runtime.types.snapshot import StateSnapshot, StateUpdate
+
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
+T = TypeVar("T")
 
 
 class BlockingDoor:
-    """``invoke``, ``stream``, ``get_state`` and so on.
+    """What ``invoke``, ``stream``, ``get_state`` and so on are made of: ``waiting`` and ``iterating`` make them.
 
     They run where the saver is open, or else the cache, or else on the process's portal; so they work in plain scripts,
     in worker threads and in a notebook whose loop is running. Where waiting would deadlock they raise BlockingCallError
@@ -49,13 +55,14 @@ class BlockingDoor:
         saver, caching = self.program.saver, self.program.caching
         return saver if caching is None or getattr(saver, "home_token", None) is not None else caching.cache
 
-    def _iterate(self, method: str, make: Callable[[], Any]) -> Iterator[Any]:
+    def _iterate(self, method: str, *args: Any, **options: Any) -> Iterator[Any]:
+        make: Callable[..., Any] = getattr(self, method)
         made: list[Any] = []
         done = object()
 
         async def following() -> Any:
             if not made:
-                made.append(make())
+                made.append(make(*args, **options))
             return await anext(made[0], done)
 
         async def close() -> None:
@@ -68,52 +75,55 @@ class BlockingDoor:
         finally:
             self._through(close, method)
 
-    def invoke(self, input: Any, config: Mapping[str, Any] | None = None, **options: Any) -> Any:  # noqa: A002 - public name
-        """See ``ainvoke``."""
-        return self._wait("ainvoke", input, config, **options)
 
-    def stream(
-        self,
-        input: Any,  # noqa: A002 - LangGraph's public name
-        config: Mapping[str, Any] | None = None,
-        **options: Any,
-    ) -> Iterator[Any]:
-        """See ``astream``. Closing the iterator, or dropping it, ends the run."""
-        return self._iterate("astream", lambda: self.astream(input, config, **options))  # type: ignore[attr-defined]
+S = TypeVar("S", bound=BlockingDoor)
 
-    def get_state(self, config: Mapping[str, Any], *, subgraphs: bool = False) -> StateSnapshot:
-        """See ``aget_state``."""
-        snapshot: StateSnapshot = self._wait("aget_state", config, subgraphs=subgraphs)
-        return snapshot
 
-    def get_state_history(
-        self,
-        config: Mapping[str, Any],
-        *,
-        filter: Mapping[str, Any] | None = None,  # noqa: A002 - LangGraph's public name
-        before: Mapping[str, Any] | None = None,
-        limit: int | None = None,
-    ) -> Iterator[StateSnapshot]:
-        """See ``aget_state_history``."""
-        return self._iterate(
-            "aget_state_history",
-            lambda: self.aget_state_history(config, filter=filter, before=before, limit=limit),  # type: ignore[attr-defined]
-        )
+def waiting(method: Callable[Concatenate[S, P], Coroutine[Any, Any, R]]) -> Callable[Concatenate[S, P], R]:
+    """Return the blocking form of an async method: same arguments, same documentation."""
+    name = method.__name__
 
-    def update_state(
-        self, config: Mapping[str, Any], values: Any, as_node: str | None = None, task_id: str | None = None
-    ) -> RunnableConfig:
-        """See ``aupdate_state``."""
-        updated: RunnableConfig = self._wait("aupdate_state", config, values, as_node, task_id)
-        return updated
+    @wraps(method)
+    def blocking(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        result: R = self._wait(name, *args, **kwargs)
+        return result
 
-    def bulk_update_state(
-        self, config: Mapping[str, Any], supersteps: Sequence[Sequence[StateUpdate]]
-    ) -> RunnableConfig:
-        """See ``abulk_update_state``."""
-        updated: RunnableConfig = self._wait("abulk_update_state", config, supersteps)
-        return updated
+    first_line, _, rest = (getdoc(method) or "").partition("\n")
+    return _door(blocking, method, first_line, rest, signature(method).return_annotation)
 
-    def clear_cache(self, nodes: Sequence[str] | None = None) -> None:
-        """See ``aclear_cache``."""
-        self._wait("aclear_cache", nodes)
+
+def iterating(
+    first_line: str,
+) -> Callable[[Callable[Concatenate[S, P], AsyncIterator[R]]], Callable[Concatenate[S, P], Iterator[R]]]:
+    """Return what makes the blocking form of a method that returns an async iterator; it begins with the first item."""
+
+    def make(method: Callable[Concatenate[S, P], AsyncIterator[R]]) -> Callable[Concatenate[S, P], Iterator[R]]:
+        name = method.__name__
+
+        @wraps(method)
+        def blocking(self: S, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
+            return self._iterate(name, *args, **kwargs)
+
+        # Not what the async method says of leaving it.
+        sections = re.search(r"^(Args|Raises):.*", getdoc(method) or "", re.MULTILINE | re.DOTALL)
+        rest = f"\n{sections[0]}" if sections else ""
+        return _door(blocking, method, first_line, rest, f"Iterator[{_item(method)}]")
+
+    return make
+
+
+def _item(method: Callable[..., Any]) -> str:
+    """Return what an async iterator yields, as its annotation says."""
+    return str(signature(method).return_annotation).partition("[")[2].removesuffix("]") or "Any"
+
+
+def _door(
+    blocking: Callable[Q, T], method: Callable[..., Any], first_line: str, rest: str, returned: Any
+) -> Callable[Q, T]:
+    """Give a blocking method a name of its own, and documentation in the words of the async one."""
+    door: Any = blocking
+    door.__name__ = method.__name__.removeprefix("a")
+    door.__qualname__ = method.__qualname__.replace(method.__name__, door.__name__)
+    door.__signature__ = signature(method).replace(return_annotation=returned)
+    door.__doc__ = f"{first_line}\n\nBlocks; see ``{method.__name__}``.\n{rest}".rstrip()
+    return blocking

@@ -171,7 +171,12 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         return self
 
     def add_edge(self, start_key: str | Sequence[str], end_key: str) -> Self:
-        """Let ``end_key`` run after ``start_key``; after a list, once each of them has run since it last did."""
+        """Let ``end_key`` run after ``start_key``; after a list, once each of them has run since it last did.
+
+        Raises:
+            GraphDefinitionError: it starts at END, ends at START, or joins what is not a node added before.
+
+        """
         if isinstance(start_key, str):
             if start_key == END:
                 msg = "END cannot be a start node."
@@ -209,6 +214,9 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             path: sync or async function of the state, with ``source``'s writes in it.
             path_map: what the answers mean; by default the ``Literal`` of the return annotation, else the names.
 
+        Raises:
+            GraphDefinitionError: it starts at END, cannot be called, or the source has a router of that name.
+
         """
         name = _name_of(path)
         if source == END:
@@ -231,7 +239,15 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         return self
 
     def add_sequence(self, nodes: Sequence[Any | tuple[str, Any]]) -> Self:
-        """Add nodes that run one after another."""
+        """Add nodes that run one after another.
+
+        Args:
+            nodes: functions, or pairs of name and function.
+
+        Raises:
+            GraphDefinitionError: there is none, or one that ``add_node`` refuses.
+
+        """
         if not nodes:
             msg = "Sequence requires at least one node."
             raise GraphDefinitionError(msg)

@@ -11,7 +11,7 @@ from runtime.engine.vocabulary import register
 from runtime.engine.writing import require_node
 from runtime.errors import ConfigError
 from runtime.graph import state_api
-from runtime.graph.blocking import BlockingDoor
+from runtime.graph.blocking import BlockingDoor, iterating, waiting
 from runtime.graph.breakpoints import breakpoints
 from runtime.graph.outlining import Drawable
 from runtime.graph.stream import GraphStream
@@ -87,6 +87,7 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
 
     @step_timeout.setter
     def step_timeout(self, seconds: float | None) -> None:
+        """Set it for the runs that follow."""
         self.program.step_timeout = seconds
 
     def with_config(self, config: Mapping[str, Any] | None = None, **options: Any) -> Self:
@@ -213,6 +214,13 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
             version: ``v2`` yields a ``StreamPart`` whatever the modes: type, ns, data, durable_upto.
             checkpoint_during: as for ``ainvoke``.
 
+        Raises:
+            UnknownStreamModeError: a mode that does not exist.
+            ConfigError: another argument is wrong, or has a setting in a wrong place.
+            UnknownNodeError: a breakpoint names no node.
+            StreamOverflowError: while iterating; a node writes faster than it is read, and never waits.
+            RuntimeLibraryError: while iterating, as for ``ainvoke``.
+
         """
         modes, single = check_modes("updates" if stream_mode is None else stream_mode)
         hub = Hub(modes, single=single, subgraphs=subgraphs, version=version)
@@ -232,6 +240,9 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
             checkpoint_during=checkpoint_during,
         )
         return GraphStream(partial(conduct, self.program, call, around, config), hub)
+
+    invoke = waiting(ainvoke)
+    stream = iterating("Run, yielding what happens; closing the iterator, or dropping it, ends the run.")(astream)
 
     def _call(
         self,
@@ -292,7 +303,19 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
     # ---- reading and editing threads ---------------------------------------------------------------------------
 
     async def aget_state(self, config: Mapping[str, Any], *, subgraphs: bool = False) -> StateSnapshot:
-        """Return the state of a thread now, or at ``checkpoint_id``. An empty thread gives an empty snapshot."""
+        """Return the state of a thread now, or at ``checkpoint_id``. An empty thread gives an empty snapshot.
+
+        Args:
+            config: the thread, and if need be the checkpoint.
+            subgraphs: fill in the states of subgraphs that have not finished.
+
+        Raises:
+            ValueError: the graph has no checkpointer.
+            ConfigError: the config names no thread, or has a setting in a wrong place.
+            CheckpointNotFoundError: the addressed checkpoint does not exist.
+            PersistenceError: it cannot be read; of its values, some may have types that are not registered.
+
+        """
         return await state_api.get_state(self.program, self._addressed(config), subgraphs=subgraphs)
 
     def aget_state_history(
@@ -310,6 +333,11 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
             filter: metadata keys that must be equal.
             before: only checkpoints older than its ``checkpoint_id``.
             limit: at most this many; 0 yields none.
+
+        Raises:
+            ValueError: the graph has no checkpointer, or a limit below zero.
+            ConfigError: the config names no thread, or has a setting in a wrong place.
+            PersistenceError: a checkpoint cannot be read.
 
         """
         return state_api.get_history(self.program, self._addressed(config), filter, before, limit)
@@ -337,8 +365,22 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
     async def abulk_update_state(
         self, config: Mapping[str, Any], supersteps: Sequence[Sequence[StateUpdate]]
     ) -> RunnableConfig:
-        """Apply updates superstep by superstep, each a checkpoint; return the last one's config."""
+        """Apply updates superstep by superstep, each a checkpoint; return the last one's config.
+
+        Raises:
+            ValueError: there is no superstep, one without an update, no such subgraph, or no checkpointer.
+            InvalidUpdateError: it cannot be told which node is meant, or the values do not fit.
+            CheckpointNotFoundError: the addressed checkpoint does not exist.
+            ThreadConflictError: another process moved the thread on meanwhile.
+            PersistenceError: it cannot be read or stored.
+
+        """
         return await state_api.update_state(self.program, self._addressed(config), supersteps)
+
+    get_state = waiting(aget_state)
+    get_state_history = iterating("Yield the thread's checkpoints, newest first.")(aget_state_history)
+    update_state = waiting(aupdate_state)
+    bulk_update_state = waiting(abulk_update_state)
 
     # ---- cached results ----------------------------------------------------------------------------------------
 
@@ -356,6 +398,8 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
         for name in nodes or ():
             require_node(self.program.plan, name, "aclear_cache")
         await caching.clear(nodes)
+
+    clear_cache = waiting(aclear_cache)
 
     def _addressed(self, config: Mapping[str, Any]) -> CallConfig:
         if not has_saver(self.program):

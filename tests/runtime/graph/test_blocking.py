@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import pydoc
 import signal
 import subprocess
 import sys
@@ -22,9 +23,9 @@ from persistence.blocking import BlockingSaver
 from persistence.errors import SaverLoopError
 from persistence.memory import InMemorySaver
 from persistence.sqlite import SqliteSaver
-from runtime.errors import BlockingCallError
-from runtime.graph.blocking import BlockingDoor
-from runtime.types import StateUpdate
+from runtime.errors import BlockingCallError, ConfigError
+from runtime.graph import CompiledStateGraph
+from runtime.types import StateSnapshot, StateUpdate
 from tests.stories.graphs import CONFIG, chain, thread
 
 ROOT = Path(__file__).parents[3]
@@ -76,8 +77,49 @@ def doors(cls: type) -> set[str]:
 
 
 def test_every_door_is_tried_here() -> None:
-    assert doors(BlockingDoor) == set(GRAPH_CALLS)
+    methods = doors(CompiledStateGraph)
+    assert {name for name in methods if f"a{name}" in methods} - {"get_graph"} == set(GRAPH_CALLS)
     assert doors(BlockingSaver) == set(SAVER_CALLS)
+
+
+@pytest.mark.parametrize("name", GRAPH_CALLS)
+def test_a_door_has_the_arguments_and_the_documentation_of_the_room(name: str) -> None:
+    door, room = getattr(CompiledStateGraph, name), getattr(CompiledStateGraph, f"a{name}")
+    assert inspect.signature(door).parameters == inspect.signature(room).parameters
+    assert not inspect.iscoroutinefunction(door)
+    assert (door.__name__, door.__qualname__) == (name, f"CompiledStateGraph.{name}")
+    documented, text = inspect.getdoc(room) or "", inspect.getdoc(door) or ""
+    assert f"Blocks; see ``a{name}``." in text
+    assert "Raises:" in text
+    assert text.endswith(documented[documented.index("Raises:") :])
+    assert "async" not in text.partition("Args:")[0]
+
+
+def test_help_shows_what_a_door_takes_and_returns() -> None:
+    shown = pydoc.plain(pydoc.render_doc(CompiledStateGraph))
+    for line in (
+        "  invoke(self, input: 'Any', config: 'Mapping[str, Any] | None' = None, *, context:",
+        "durability: 'Durability | None' = None",
+        "  get_state_history(self, config: 'Mapping[str, Any]', *, filter:",
+        "limit: 'int | None' = None) -> 'Iterator[StateSnapshot]'",
+    ):
+        assert line in shown
+
+
+def test_what_a_door_does_not_know_is_refused() -> None:
+    """Also by the type checker, which would complain of a needless ``ignore`` here."""
+    graph: CompiledStateGraph[Any, Any, Any, Any] = chain("node").compile(InMemorySaver())
+    with pytest.raises(TypeError, match="durabilty"):
+        graph.invoke({}, CONFIG, durabilty="sync")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="durabilty"):
+        list(graph.stream({}, CONFIG, durabilty="sync"))  # type: ignore[call-arg]
+    with pytest.raises(ConfigError, match="durability must be one of"):
+        graph.invoke({}, CONFIG, durability="never")  # type: ignore[arg-type]
+    taken: StateSnapshot = graph.get_state(CONFIG, subgraphs=True)
+    assert taken.created_at is None
+    assert graph.invoke({}, CONFIG, durability="sync") == {"log": ["node"]}
+    history: Iterator[StateSnapshot] = graph.get_state_history(CONFIG, limit=1)
+    assert [taken.next for taken in history] == [()]
 
 
 # ---- where it works --------------------------------------------------------------------------------------------------
