@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
+from persistence.errors import StoredDataError
 from persistence.outlasting import outlast
 from runtime.actors.node import NodeActor
 from runtime.context.scope import Answerer, Scope
@@ -20,6 +21,7 @@ from runtime.run.claiming import claimed
 from runtime.run.conductor import IDS
 from runtime.run.journal import Journal
 from runtime.run.opening import missing_checkpoint
+from runtime.run.retracting import Retraction
 from runtime.types.config import merge_configs
 from runtime.types.constants import COPY, END, INPUT, START, TASKS
 from runtime.types.snapshot import StateUpdate
@@ -43,8 +45,10 @@ class Editor:
     previous: Any = None
     context: Any = None
 
-    def __init__(self, program: Program, config: CallConfig, salt: str) -> None:
+    def __init__(self, program: Program, config: CallConfig, salt: str, around: Any = None) -> None:
+        """``around``: the saver of the graphs around the subgraph that is edited."""
         self.program = program
+        self.around = program.saver if around is None else around
         self.plan = program.plan
         self.config = config
         self.store = program.store
@@ -82,7 +86,10 @@ class Editor:
     async def apply(self, supersteps: Sequence[Sequence[StateUpdate]]) -> RunnableConfig:
         """Apply all supersteps; return the config of the last checkpoint made."""
         self._check(supersteps)
-        async with claimed(self.program.saver, self.thread_id, reject=False) as claim:
+        async with (
+            claimed(self.around, self.thread_id, reject=False),
+            claimed(self.program.saver, self.thread_id, reject=False) as claim,
+        ):
             self.journal.heads = claim.heads
             try:
                 await self._load()
@@ -119,6 +126,9 @@ class Editor:
         self.journal.heads[self.ns] = head
         if found is None:
             return
+        asking = found if head == newest else await self._readable_head()
+        if self.ns and asking is not None:
+            self.retraction = Retraction(self.around, self.thread_id, asking)
         self.superseded = head not in ("", newest)
         self.journal.inherit(found.metadata)
         self.cells.restore(found.checkpoint, found.lineage)
@@ -131,7 +141,15 @@ class Editor:
         if loose:
             fold(self.cells, [loose], {}, bump=False)
 
+    async def _readable_head(self) -> CheckpointTuple | None:
+        try:
+            return await self.journal.load(None)
+        except StoredDataError:
+            return None
+
     grandparent: str | None = None
+    retraction: Retraction | None = None
+    """Of the questions that the edited subgraph has asked."""
 
     # ---- one superstep of updates ------------------------------------------------------------------------------
 
@@ -244,7 +262,15 @@ class Editor:
 
     async def _record(self, source: str) -> None:
         checkpoint_id = IDS.mint(self.step, self.parent)
-        await self.journal.checkpoint(self.cells, checkpoint_id, self.parent, source, self.step)
-        await self.journal.settle()
+        retraction, self.retraction = self.retraction, None
+        if retraction is not None:
+            await retraction.make()
+        try:
+            await self.journal.checkpoint(self.cells, checkpoint_id, self.parent, source, self.step)
+            await self.journal.settle()
+        except Exception:
+            if retraction is not None:
+                await retraction.undo()
+            raise
         self.grandparent, self.parent = self.parent, checkpoint_id
         self.step += 1

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from persistence.errors import SerializationError
 from persistence.sqlite import SqliteSaver
+from runtime.errors import UnknownInterruptError, UnknownNodeError
 from runtime.types import Command
 from tests.stories.graphs import CONFIG, Log, chain, fan, history
 from tests.stories.nests import Runs, asked, questions
@@ -62,10 +64,11 @@ async def test_a_waiting_subgraph_is_edited(saver: Any, answering: str, kept: An
     there = await inside(graph, "p")
     before = await history(graph)
     await graph.aupdate_state(there, {"log": ["edit"]})
-    assert await history(graph) == before
+    assert [(one.values, one.next, one.config) for one in await history(graph)] == [
+        (one.values, one.next, one.config) for one in before
+    ]
     snapshot = await graph.aget_state(CONFIG, subgraphs=True)
-    assert snapshot.next == ("p",)
-    assert [one.value for one in snapshot.interrupts] == ["n?"]
+    assert (snapshot.next, snapshot.interrupts) == (("p",), ())
     assert snapshot.tasks[0].state.values == {"log": ["s", "edit"]}
     assert snapshot.tasks[0].state.metadata["source"] == "update"
     if answering == "none first":
@@ -109,6 +112,62 @@ async def test_a_waiting_subgraph_is_told_to_skip_its_node(saver: Any) -> None:
     await graph.aupdate_state(await inside(graph, "p"), {"log": ["by hand"]}, as_node="n")
     assert await graph.ainvoke(None, CONFIG) == {"log": ["by hand", "after"]}
     assert runs == {"n": 1, "after": 1}
+
+
+@pytest.mark.parametrize("node", [None, "n"])
+async def test_the_question_that_an_edit_inside_took_back_takes_no_answer(saver: Any, node: str | None) -> None:
+    runs = Runs()
+
+    def child(name: str) -> Any:
+        return chain(f"s{name}", runs.asker("n", f"{name}?")).compile()
+
+    graph = fan(("l", child("x")), ("r", child("y")), first=None).compile(checkpointer=saver)
+    put = questions(await graph.ainvoke({}, CONFIG))
+    await graph.aupdate_state(await inside(graph, "l"), {"log": ["edit"]}, as_node=node)
+    snapshot = await graph.aget_state(CONFIG, subgraphs=True)
+    assert [one.value for one in snapshot.interrupts] == ["y?"]
+    assert snapshot.tasks[0].state.interrupts == ()
+    before = await history(graph), dict(runs)
+    with pytest.raises(UnknownInterruptError, match="No pending interrupt has the id") as refused:
+        await graph.ainvoke(Command(resume={put["x?"]: "X"}), CONFIG)
+    assert refused.value.pending_ids == (put["y?"],)
+    assert (await history(graph), dict(runs)) == before
+    answered = await graph.ainvoke(Command(resume={put["y?"]: "Y"}), CONFIG)
+    if node is None:
+        assert asked(answered) == ["x?"]
+        assert questions(answered)["x?"] != put["x?"]
+        answered = await graph.ainvoke(Command(resume={questions(answered)["x?"]: "X"}), CONFIG)
+    told = {None: ["sx", "edit", "n:X"], "n": ["sx", "edit"]}[node]
+    assert answered["log"] == [*told, "sy", "n:Y", "join"]
+
+
+@pytest.mark.parametrize("level", [("p",), ("p", "q")])
+async def test_an_edit_takes_questions_back_from_all_graphs_around(saver: Any, level: tuple[str, ...]) -> None:
+    inner = chain("s", Runs().asker("n")).compile()
+    graph = chain(("p", chain("m", ("q", inner)).compile())).compile(checkpointer=saver)
+    put = questions(await graph.ainvoke({}, CONFIG))
+    place = await inside(graph, *level)
+    with pytest.raises(UnknownNodeError):
+        await graph.aupdate_state(place, {}, as_node="nobody")
+    with pytest.raises(SerializationError):
+        await graph.aupdate_state(place, {"log": [object()]})
+    assert questions(await graph.ainvoke(None, CONFIG)) == put  # nothing was edited
+    edited = await graph.aupdate_state(place, {"log": ["edit"]})
+    for config in (CONFIG, await inside(graph, "p"), edited):
+        assert (await graph.aget_state(config)).interrupts == ()
+    with pytest.raises(UnknownInterruptError, match="none"):
+        await graph.ainvoke(Command(resume={put["n?"]: "yes"}), CONFIG)
+    assert (await graph.ainvoke(Command(resume="yes"), CONFIG))["log"][-1] == "n:yes"
+
+
+async def test_an_edit_at_an_old_point_inside_takes_back_what_the_newest_asks(saver: Any) -> None:
+    graph = chain(("p", chain("s", Runs().asker("n")).compile()), "end").compile(checkpointer=saver)
+    put = questions(await graph.ainvoke({}, CONFIG))
+    (old,) = [one for one in await history(graph, await inside(graph, "p")) if one.next == ("s",)]
+    await graph.aupdate_state(old.config, {"log": ["edit"]}, as_node="s")
+    with pytest.raises(UnknownInterruptError):
+        await graph.ainvoke(Command(resume={put["n?"]: "yes"}), CONFIG)
+    assert (await graph.ainvoke(Command(resume="yes"), CONFIG)) == {"log": ["edit", "n:yes", "end"]}
 
 
 async def test_an_edited_subgraph_survives_a_restart(database: str) -> None:
