@@ -331,7 +331,10 @@ class Conductor:
             await supervisor.perform(work, self._report)
         if scope.cancelled_caught:
             names = ", ".join(task.name for task in work if not task.finished)
-            msg = f"Superstep {self.step} took longer than step_timeout ({timeout:g} s); unfinished: {names}."
+            where = f"Superstep {self.step} of graph {self.plan.name!r}"
+            if self.journal is not None:
+                where += f" on thread {self.journal.thread_id!r}"
+            msg = f"{where} took longer than step_timeout ({timeout:g} s); unfinished: {names}."
             raise TimeoutError(msg)
 
     async def _report(self, task: Task, outcome: Outcome, left: int) -> None:

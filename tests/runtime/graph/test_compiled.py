@@ -251,9 +251,13 @@ async def test_a_run_that_ended_badly_is_at_work_no_more() -> None:
 
 
 async def test_a_superstep_may_take_so_long() -> None:
-    graph = chain(("wait", forever)).compile(step_timeout=0.01)
-    with pytest.raises(TimeoutError, match=r"Superstep 1 took longer than step_timeout \(0.01 s\); unfinished: wait"):
+    graph = chain(("wait", forever)).compile(step_timeout=0.01, name="slow")
+    told = r"took longer than step_timeout \(0.01 s\); unfinished: wait"
+    with pytest.raises(TimeoutError, match=rf"Superstep 1 of graph 'slow' {told}"):
         await graph.ainvoke({})
+    kept = chain(("wait", forever)).compile(InMemorySaver(), step_timeout=0.01)
+    with pytest.raises(TimeoutError, match=rf"Superstep 1 of graph 'LangGraph' on thread '7' {told}"):
+        await kept.ainvoke({}, {"configurable": {"thread_id": 7}})
     graph.step_timeout = None
     with anyio.move_on_after(0.05) as scope:
         await graph.ainvoke({})
