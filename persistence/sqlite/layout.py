@@ -76,6 +76,7 @@ class Layout(NamedTuple):
             message = (
                 f"{path} belongs to another program: {', '.join(sorted(present))} exist, but "
                 f"{', '.join(sorted(wrong))} are not as this library makes them. Use another file. It was not changed."
+                " If LangGraph made it, `actorgraph migrate` brings what it holds over to another file."
             )
             raise BackendOpenError(message)
         return seen

@@ -42,6 +42,8 @@ _SQL: Final = {
         "thread_bytes",
     )
 }  # fmt: skip
+_TENANTS: Final = {"store_migrations": "a store", "cache_migrations": "a cache"}
+"""Whose file it is, by their tables."""
 _PATIENCE: Final = 5.0
 """Seconds to wait for a process that holds the file's lock."""
 
@@ -138,7 +140,7 @@ def look_into(path: str | os.PathLike[str]) -> Iterator[Listing]:
 def _check(connection: sqlite3.Connection, path: str) -> None:
     present = {name for (name,) in connection.execute(_SQL["list_tables"])}
     if not present.issuperset(TABLES):
-        message = f"{path} holds no threads: no saver of this library has written it."
+        message = f"{path} holds no threads: {_contents(present, path)}"
         raise BackendOpenError(message)
     newest = max((number for (number,) in connection.execute(QUERIES["applied_migrations"])), default=0)
     if newest > max(MIGRATIONS):
@@ -147,3 +149,16 @@ def _check(connection: sqlite3.Connection, path: str) -> None:
             f"{max(MIGRATIONS)}): upgrade to read it."
         )
         raise SchemaVersionError(message)
+
+
+def _contents(present: set[str], path: str) -> str:
+    """Say what a file holds in place of threads."""
+    if {"checkpoints", "writes"} <= present:
+        return (
+            "it looks like LangGraph's. Bring its threads over: "
+            f"actorgraph migrate --from langgraph-sqlite {path} --to NEW_FILE --graph MODULE:GRAPH"
+        )
+    tenants = [name for table, name in _TENANTS.items() if table in present]
+    if tenants:
+        return f"it is the file of {' and '.join(tenants)}. A saver keeps threads, in the file that it was given."
+    return "no saver of this library has written it."

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def prune(args: argparse.Namespace, screen: Screen) -> int:
     """Drop the history of threads: keep the newest checkpoint of each namespace, with its writes."""
     if args.all == bool(args.threads):
-        msg = "Name threads, or say --all: not both."
+        msg = "Name threads, or say --all" + (": not both." if args.all else " for every thread in it.")
         raise UsageError(msg)
     with look_into(args.db) as listing:
         chosen = [thread.thread_id for thread in listing.threads()] if args.all else list(dict.fromkeys(args.threads))

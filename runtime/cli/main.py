@@ -113,7 +113,11 @@ def _add_run(commands: Parsers) -> None:
     )
     _needs_graph(parser)
     given = parser.add_mutually_exclusive_group(required=True)
-    given.add_argument("--input", metavar="JSON", help="state to start from; - reads it from standard input")
+    given.add_argument(
+        "--input",
+        metavar="JSON",
+        help="state to start from; where the schema names a class, an object of its fields; - reads standard input",
+    )
     given.add_argument("--resume", action="store_true", help="go on where the thread stopped")
     given.add_argument("--answer", metavar="JSON", help="answer the pending question and go on")
     parser.add_argument(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
+from runtime.cli.building import built
 from runtime.cli.databases import named, require_place, saver_of
 from runtime.cli.failing import CommandError, UsageError
 from runtime.cli.loading import load_graph, raised_at
@@ -22,10 +23,12 @@ from runtime.types.constants import INTERRUPT
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from runtime.cli.showing import Screen
     from runtime.graph import CompiledStateGraph
     from runtime.graph.stream import GraphStream
+    from runtime.types.interrupts import Interrupt
     from runtime.types.snapshot import StateSnapshot
 
 _BLAMED: Final = re.compile(r"^During task with name '(?P<node>.*)' and id ")
@@ -60,37 +63,67 @@ async def _run(args: argparse.Namespace, screen: Screen, given: Any) -> dict[str
     graph = await load_graph(args.target, saver)
     async with saver if saver is not None else nullcontext():
         config = _config(args)
+        if args.answer is not None:
+            _require_question(await graph.aget_state(config), args)
+        elif not args.resume:
+            given = built(graph, given)
         result: dict[str, Any] = {"thread": args.thread}
         options: dict[str, Any] = {"durability": args.durability, "context": args.context}
         try:
             if args.stream is None:
                 with screen.progress(f"Running {args.target}"):
-                    result["output"] = await graph.ainvoke(given, config, **options)
+                    result["output"] = output = await graph.ainvoke(given, config, **options)
+                questions = _questions_in(output)
             else:
-                stream = graph.astream(given, config, stream_mode=args.stream, **options)
-                result["chunks"] = await _streamed(stream, screen)
+                modes = list(dict.fromkeys((args.stream, "updates")))  # updates tell of questions, whatever is shown
+                stream = graph.astream(given, config, stream_mode=modes, **options)
+                result["chunks"], questions = await _streamed(stream, args.stream, screen)
         except Exception as error:
             raise await _failure(error, graph, args) from error
         state = None if graph.checkpointer is None or args.thread is None else await graph.aget_state(_head(args))
         if state is not None:
             result |= _progress_of(state)
+        elif questions:
+            result["interrupts"] = _told(questions)
         if not args.json:
             _show(result, state, args, screen)
         return result
 
 
-async def _streamed(stream: GraphStream, screen: Screen) -> list[Any]:
-    """Show chunks as they come; for programs, collect them."""
+def _require_question(state: StateSnapshot, args: argparse.Namespace) -> None:
+    """Raise CommandError unless the thread waits for an answer: no other run would see it."""
+    if state.interrupts:
+        return
+    if state.metadata is None:
+        msg = f"There is no thread {args.thread!r} in {named(args.db)}, so there is no question to answer."
+        raise CommandError(msg, kind="ThreadNotFound", hint=f"List them: actorgraph threads --db {named(args.db)}")
+    msg = f"Thread {args.thread!r} has no question that waits for an answer. Nothing was run."
+    hint = f"Go on without one: {command_line(args, '--resume')}" if state.next else "It has run to its end."
+    raise CommandError(msg, kind="NoPendingQuestion", hint=hint, thread=args.thread, next=list(state.next))
+
+
+def _questions_in(output: Any) -> Sequence[Interrupt]:
+    """Return the questions that a result or an update tells of."""
+    return output.get(INTERRUPT, ()) if isinstance(output, dict) else ()
+
+
+async def _streamed(stream: GraphStream, shown: str, screen: Screen) -> tuple[list[Any], list[Interrupt]]:
+    """Show chunks of one mode as they come; for programs, collect them. Return them and the questions put."""
     chunks: list[Any] = []
+    questions: list[Interrupt] = []
     async with stream:
-        async for chunk in stream:
+        async for mode, chunk in stream:
+            if mode == "updates":
+                questions += _questions_in(chunk)
+            if mode != shown:
+                continue
             if screen.as_json:
                 chunks.append(chunk)
             elif isinstance(chunk, dict):
                 screen.pairs(chunk.items())
             else:
                 screen.say(in_words(chunk))
-    return chunks
+    return chunks, questions
 
 
 def _input(args: argparse.Namespace) -> Any:
@@ -133,8 +166,12 @@ def _progress_of(state: StateSnapshot) -> dict[str, Any]:
         "checkpoint_id": state.config["configurable"].get("checkpoint_id"),
         "step": metadata.get("step"),
         "next": list(state.next),
-        "interrupts": [{"id": question.id, "value": question.value} for question in state.interrupts],
+        "interrupts": _told(state.interrupts),
     }
+
+
+def _told(questions: Sequence[Interrupt]) -> list[dict[str, Any]]:
+    return [{"id": question.id, "value": question.value} for question in questions]
 
 
 def _show(result: dict[str, Any], state: StateSnapshot | None, args: argparse.Namespace, screen: Screen) -> None:
@@ -145,12 +182,12 @@ def _show(result: dict[str, Any], state: StateSnapshot | None, args: argparse.Na
         else:
             screen.say(in_words(output))
     if state is None:
+        _show_lost(result.get("interrupts", ()), screen)
         return
     screen.say()
     where = f"thread {visible(args.thread)}, step {result['step']}, checkpoint {result['checkpoint_id']}"
     if state.interrupts:
-        for question in state.interrupts:
-            screen.say(f"Question {question.id}: {in_words(question.value)}", "bold yellow")
+        _show_questions(result["interrupts"], screen)
         screen.say(f"Waiting for an answer: {where}.", "yellow")
         screen.command("Answer it", command_line(args, "--answer", "JSON"))
     elif state.next:
@@ -158,6 +195,19 @@ def _show(result: dict[str, Any], state: StateSnapshot | None, args: argparse.Na
         screen.command("Go on", command_line(args, "--resume"))
     else:
         screen.say(f"Done: {where}.", "green")
+
+
+def _show_questions(questions: Sequence[dict[str, Any]], screen: Screen) -> None:
+    for question in questions:
+        screen.say(f"Question {question['id']}: {in_words(question['value'])}", "bold yellow")
+
+
+def _show_lost(questions: Sequence[dict[str, Any]], screen: Screen) -> None:
+    """Tell of questions of a run that is kept nowhere."""
+    if not questions:
+        return
+    _show_questions(questions, screen)
+    screen.say("The run stopped there. Nothing keeps it, so it cannot be answered: run it again with --db FILE.", "red")
 
 
 async def _failure(error: Exception, graph: CompiledStateGraph, args: argparse.Namespace) -> CommandError:
@@ -196,4 +246,8 @@ def command_line(args: argparse.Namespace, *how: str) -> str:
     words = ["actorgraph", "run", args.target, *how, "--thread", args.thread, "--db", named(args.db)]
     if args.durability != "async":
         words += ["--durability", args.durability]
+    if args.context is not None:
+        words += ["--context", json.dumps(args.context)]
+    if args.recursion_limit is not None:
+        words += ["--recursion-limit", str(args.recursion_limit)]
     return shlex.join(words)

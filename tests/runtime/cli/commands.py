@@ -60,6 +60,21 @@ def asking(state):
     return {"log": [interrupt("which colour?")]}
 
 
+def kept(state):
+    assert isinstance(state["message"], Message), state
+    return {"log": [state["message"].text, *(message.role for message in state["messages"])]}
+
+
+class Single(State):
+    message: Message
+
+
+def wanting(state, runtime):
+    return {"log": [interrupt(f"for {runtime.context['who']}?")]}
+
+
+receiving = StateGraph(Single).add_node(kept).add_edge(START, "kept")
+contextual = StateGraph(State, context_schema=dict).add_node(wanting).add_edge(START, "wanting")
 graph = describe(first, second)
 compiled = graph.compile()
 paused = graph.compile(interrupt_before=["second"])

@@ -32,9 +32,13 @@ def test_prune_all(command: Command, db: str) -> None:
     assert "0 checkpoints dropped." in command("prune", "--all", "--db", db).out
 
 
-@pytest.mark.parametrize("words", [[], ["done", "--all"]])
-def test_prune_wants_either_names_or_all(command: Command, db: str, words: list[str]) -> None:
-    assert command("prune", *words, "--db", db).code == 2
+@pytest.mark.parametrize(
+    ("words", "told"), [([], "say --all for every thread in it."), (["done", "--all"], "say --all: not both.")]
+)
+def test_prune_wants_either_names_or_all(command: Command, db: str, words: list[str], told: str) -> None:
+    refused = command("prune", *words, "--db", db)
+    assert refused.code == 2
+    assert told in refused.err
     assert counts(command, db) == {"forked": 6, "failed": 3, "done": 4}
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from persistence.sqlite import SqliteSaver
+from persistence.sqlite import SqliteSaver, SqliteStore
 from runtime.cli.unregistered import ShowingSerializer
 from runtime.graph import START, StateGraph
 from runtime.types import Send, interrupt
@@ -150,6 +150,19 @@ def test_tasks_of_sends_are_told_by_their_node(command: Command, tmp_path: Path)
     change("sent.db", "UPDATE checkpoints SET checkpoint = 'not JSON'")
     rows = command("history", "t", "--db", "sent.db", "--json").document["checkpoints"]
     assert [task["name"] for task in rows[1]["tasks"]] == ["Send 0", "Send 1"]
+
+
+def test_a_file_without_threads_is_told_by_what_it_holds(command: Command, tmp_path: Path) -> None:
+    with SqliteStore(tmp_path / "memory.db") as store:
+        store.put(("a",), "k", {"v": 1})
+    with closing(sqlite3.connect(tmp_path / "old.db")) as connection:
+        connection.executescript("CREATE TABLE checkpoints (thread_id TEXT); CREATE TABLE writes (thread_id TEXT);")
+    assert "holds no threads: it is the file of a store." in command("threads", "--db", "memory.db").err
+    told = command("history", "t", "--db", "old.db").err
+    assert "actorgraph migrate --from langgraph-sqlite old.db --to NEW_FILE" in told
+    (tmp_path / "old.db").unlink()
+    sqlite3.connect(tmp_path / "old.db").close()
+    assert "no saver of this library has written it" in command("threads", "--db", "old.db").err
 
 
 def test_show_the_newest_checkpoint(command: Command, db: str) -> None:

@@ -138,6 +138,50 @@ def test_a_question_can_be_answered(app: str, command: Command) -> None:
     assert done.document["output"]["log"] == ["blue"]
 
 
+def test_a_question_of_a_run_that_is_not_kept_is_told(app: str, command: Command) -> None:
+    words = ("run", f"{app}:questioning", "--input", START)
+    for mode in ((), ("--stream", "updates"), ("--stream", "custom")):
+        asked = command(*words, *mode)
+        assert asked.code == 0
+        assert "which colour?" in asked.out
+        assert "it cannot be answered: run it again with --db FILE" in " ".join(asked.out.split())
+        (question,) = command(*words, *mode, "--json").document["interrupts"]
+        assert question["value"] == "which colour?"
+
+
+def test_an_answer_without_a_question_is_refused(app: str, command: Command) -> None:
+    words = ("run", f"{app}:paused", "--thread", "t", "--db", "x.db")
+    command(*words, "--input", START)
+    refused = command(*words, "--answer", '"blue"', "--json")
+    assert (refused.code, refused.error["type"]) == (1, "NoPendingQuestion")
+    assert "has no question that waits for an answer" in refused.error["message"]
+    assert refused.error["hint"] == f"Go on without one: actorgraph run {app}:paused --resume --thread t --db x.db"
+    assert command(*words, "--resume", "--json").document["output"]["log"] == ["first", "second"], "nothing had run"
+    assert "It has run to its end." in command(*words, "--answer", '"blue"').err
+    absent = command(*words[:3], "absent", *words[4:], "--answer", "1", "--json")
+    assert (absent.code, absent.error["type"]) == (1, "ThreadNotFound")
+
+
+def test_the_printed_command_has_what_the_run_was_given(app: str, command: Command) -> None:
+    words = ("run", f"{app}:contextual", "--thread", "t", "--db", "x.db", "--input", "{}")
+    asked = command(*words, "--context", '{"who": "Ann\'s"}', "--recursion-limit", "7")
+    assert "for Ann's?" in asked.out
+    told = shlex.split(asked.out.partition("Answer it: ")[2])
+    assert told[-2:] == ["--recursion-limit", "7"]
+    done = command(*("1" if word == "JSON" else word for word in told[1:]), "--json")
+    assert done.document["output"]["log"] == [1]
+
+
+def test_input_becomes_what_the_schema_names(app: str, command: Command) -> None:
+    words = ("run", f"{app}:receiving", "--json", "--input")
+    one = '{"role": "user", "text": "hello"}'
+    done = command(*words, f'{{"message": {one}, "messages": [{one}]}}')
+    assert done.document["output"]["log"] == ["hello", "user"]
+    wrong = command(*words, '{"message": {"role": "user"}, "messages": []}')
+    assert (wrong.code, wrong.error["type"]) == (1, "InvalidInput")
+    assert "'message' is no Message: Object missing required field `text`" in wrong.error["message"]
+
+
 def test_a_run_from_a_checkpoint_is_a_new_branch(app: str, command: Command) -> None:
     words = ("run", f"{app}:graph", "--thread", "t", "--db", "x.db", "--json")
     command(*words, "--input", START)
@@ -165,7 +209,7 @@ def test_exit_saves_once(app: str, command: Command) -> None:
             "APP:nothing",
             START,
             1,
-            "has no 'nothing'. It has these graphs: compiled, graph, headless, paused, questioning.",
+            "has no 'nothing'. It has these graphs: compiled, contextual, graph, headless, paused, questioning, recei",
         ),
         ("APP:not_a_graph", START, 1, "is a int, not a graph"),
         ("APP:Message", START, 1, "is a type, not a graph"),
