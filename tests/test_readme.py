@@ -39,6 +39,13 @@ def test_examples_run(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "assert" in code
 
 
+def test_the_first_example_can_be_taken_in_at_a_glance() -> None:
+    """A graph, and what it returns."""
+    lines = [line for line in blocks("python")[0].splitlines() if line]
+    assert len(lines) <= 10
+    assert ".invoke(" in lines[-1]
+
+
 def test_there_are_examples_and_imports_to_try() -> None:
     """A changed format would make the other tests here pass."""
     assert len(blocks("python")) > 1

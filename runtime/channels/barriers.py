@@ -23,14 +23,17 @@ class NamedBarrierValue(BaseChannel[None, str]):
 
     @override
     def fresh(self) -> Self:
+        """Return one that has seen nobody."""
         return type(self)(self.typ, self.names, self.key)
 
     @override
     def peek(self) -> Any:
+        """Return None once everybody was seen; MISSING before."""
         return None if self.seen == self.names else MISSING
 
     @override
     def update(self, values: Sequence[str]) -> bool:
+        """Note who was seen. Raises InvalidUpdateError for a name that is not awaited."""
         self.check(values)
         seen = self.seen.union(values)
         changed = seen != self.seen
@@ -39,6 +42,7 @@ class NamedBarrierValue(BaseChannel[None, str]):
 
     @override
     def check(self, values: Sequence[str]) -> None:
+        """Raise InvalidUpdateError for a name that is not awaited."""
         for name in values:
             if name not in self.names:
                 msg = f"At key '{self.key}': {name!r} is not one of the awaited {sorted(self.names)}."
@@ -46,6 +50,7 @@ class NamedBarrierValue(BaseChannel[None, str]):
 
     @override
     def consume(self) -> bool:
+        """Start over, if everybody was seen."""
         if self.seen == self.names:
             self.seen = frozenset()
             return True
@@ -53,10 +58,12 @@ class NamedBarrierValue(BaseChannel[None, str]):
 
     @override
     def checkpoint(self) -> Any:
+        """Return who was seen; MISSING if nobody was."""
         return set(self.seen) if self.seen else MISSING
 
     @override
     def restore(self, stored: Any) -> None:
+        """Take that back."""
         self.seen = frozenset(stored)
 
     def __eq__(self, other: object) -> bool:
@@ -75,10 +82,12 @@ class NamedBarrierValueAfterFinish(NamedBarrierValue):
 
     @override
     def peek(self) -> Any:
+        """Return None once everybody was seen and the run would otherwise end; MISSING before."""
         return None if self.finished and self.seen == self.names else MISSING
 
     @override
     def consume(self) -> bool:
+        """Start over once it has been read."""
         if self.finished and self.seen == self.names:
             self.finished = False
             self.seen = frozenset()
@@ -87,6 +96,7 @@ class NamedBarrierValueAfterFinish(NamedBarrierValue):
 
     @override
     def finish(self) -> bool:
+        """Let it be read, if everybody was seen."""
         if not self.finished and self.seen == self.names:
             self.finished = True
             return True
@@ -94,9 +104,11 @@ class NamedBarrierValueAfterFinish(NamedBarrierValue):
 
     @override
     def checkpoint(self) -> Any:
+        """Return who was seen and whether it can be read; MISSING if nobody was."""
         return (set(self.seen), self.finished) if self.seen else MISSING
 
     @override
     def restore(self, stored: Any) -> None:
+        """Take both back."""
         seen, self.finished = stored
         self.seen = frozenset(seen)

@@ -94,18 +94,22 @@ class BinaryOperatorAggregate(BaseChannel[Value, Value]):
 
     @override
     def fresh(self) -> Self:
+        """Return an empty one: it holds the type's initial value, if it has one."""
         return type(self)(self.typ, self.operator, self.key)
 
     @override
     def peek(self) -> Any:
+        """Return the folded value, or MISSING."""
         return self.value
 
     @override
     def is_available(self) -> bool:
+        """Tell whether anything was folded, or the type has an initial value."""
         return self.value is not MISSING
 
     @override
     def update(self, values: Sequence[Value]) -> bool:
+        """Fold the writes; an Overwrite replaces the value. Raises what the operator raises."""
         if not values:
             return False
         self.value = self._folded(values)
@@ -113,6 +117,7 @@ class BinaryOperatorAggregate(BaseChannel[Value, Value]):
 
     @override
     def check(self, values: Sequence[Value]) -> None:
+        """Fold the writes without keeping the result. Raises what the operator raises."""
         if values:
             self._folded(values)
 
@@ -129,10 +134,12 @@ class BinaryOperatorAggregate(BaseChannel[Value, Value]):
 
     @override
     def restore(self, stored: Any) -> None:
+        """Take the stored value as it is."""
         self.value = stored
 
     @override
     def copy(self) -> Self:
+        """Return one with the same value, which is shared until it is folded on."""
         channel = self.__class__.__new__(self.__class__)
         channel.typ, channel.key, channel.operator, channel.value = self.typ, self.key, self.operator, self.value
         return channel
@@ -179,14 +186,17 @@ class DeltaChannel(BaseChannel[Value, Any]):
 
     @override
     def fresh(self) -> Self:
+        """Return an empty one with the same reducer."""
         return type(self)(self.reducer, self.typ, self.snapshot_frequency, self.key)
 
     @override
     def peek(self) -> Any:
+        """Return the folded value, or MISSING."""
         return self.value
 
     @override
     def update(self, values: Sequence[Any]) -> bool:
+        """Hand the reducer all writes at once; an Overwrite replaces the value. Raises what the reducer raises."""
         if not values:
             return False
         replaced, value = replacement(self.key, values)
@@ -201,6 +211,7 @@ class DeltaChannel(BaseChannel[Value, Any]):
 
     @override
     def restore(self, stored: Any) -> None:
+        """Take the stored value as it is."""
         self.value = stored
 
     def __eq__(self, other: object) -> bool:

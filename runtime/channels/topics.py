@@ -35,18 +35,22 @@ class Topic(BaseChannel[Sequence[Value], Value | list[Value]], Generic[Value]):
 
     @override
     def fresh(self) -> Self:
+        """Return an empty one."""
         return type(self)(self.typ, self.accumulate, self.key)
 
     @override
     def peek(self) -> Any:
+        """Return what was collected; MISSING if that is nothing."""
         return self.values or MISSING
 
     @override
     def get(self) -> Sequence[Value]:
+        """Return what was collected. Raises EmptyChannelError."""
         return list(super().get())
 
     @override
     def update(self, values: Sequence[Value | list[Value]]) -> bool:
+        """Collect the writes; unless it accumulates, those of earlier supersteps go."""
         added = [item for value in values for item in (value if isinstance(value, list) else (value,))]
         if self.accumulate:
             if added:
@@ -58,10 +62,12 @@ class Topic(BaseChannel[Sequence[Value], Value | list[Value]], Generic[Value]):
 
     @override
     def check(self, values: Sequence[Value | list[Value]]) -> None:
+        """Any number of writes is fine."""
         return
 
     @override
     def restore(self, stored: Any) -> None:
+        """Take the stored list."""
         self.values = list(stored)
 
     def __eq__(self, other: object) -> bool:

@@ -20,15 +20,19 @@ class _Cell(BaseChannel[Value, Value], Generic[Value]):
         self.value: Any = MISSING
 
     def fresh(self) -> Self:
+        """Return an empty one of the same type."""
         return type(self)(self.typ, self.key)
 
     def peek(self) -> Any:
+        """Return the value, or MISSING."""
         return self.value
 
     def is_available(self) -> bool:
+        """Tell whether there is a value."""
         return self.value is not MISSING
 
     def restore(self, stored: Any) -> None:
+        """Take the stored value as it is."""
         self.value = stored
 
     def __eq__(self, other: object) -> bool:
@@ -42,6 +46,7 @@ class LastValue(_Cell[Value]):
 
     @override
     def update(self, values: Sequence[Value]) -> bool:
+        """Take the one write, if there is one. Raises InvalidUpdateError for several."""
         if not values:
             return False
         if len(values) != 1:
@@ -51,6 +56,7 @@ class LastValue(_Cell[Value]):
 
     @override
     def check(self, values: Sequence[Value]) -> None:
+        """Raise InvalidUpdateError for several writes."""
         if values:
             one_value(self, values)
 
@@ -68,14 +74,17 @@ class LastValueAfterFinish(BaseChannel[Value, Value]):
 
     @override
     def fresh(self) -> Self:
+        """Return an empty one of the same type."""
         return type(self)(self.typ, self.key)
 
     @override
     def peek(self) -> Any:
+        """Return the value once the run would otherwise end; MISSING before."""
         return self.value if self.finished else MISSING
 
     @override
     def update(self, values: Sequence[Value]) -> bool:
+        """Take the last write, and wait again for the end of the run."""
         if not values:
             return False
         self.finished = False
@@ -84,10 +93,12 @@ class LastValueAfterFinish(BaseChannel[Value, Value]):
 
     @override
     def check(self, values: Sequence[Value]) -> None:
+        """Any number of writes is fine."""
         return
 
     @override
     def consume(self) -> bool:
+        """Start over once it has been read."""
         if self.finished:
             self.finished = False
             self.value = MISSING
@@ -96,6 +107,7 @@ class LastValueAfterFinish(BaseChannel[Value, Value]):
 
     @override
     def finish(self) -> bool:
+        """Let the value be read."""
         if not self.finished and self.value is not MISSING:
             self.finished = True
             return True
@@ -103,10 +115,12 @@ class LastValueAfterFinish(BaseChannel[Value, Value]):
 
     @override
     def checkpoint(self) -> Any:
+        """Return the value with whether it can be read; MISSING if there is none."""
         return MISSING if self.value is MISSING else (self.value, self.finished)
 
     @override
     def restore(self, stored: Any) -> None:
+        """Take both back."""
         self.value, self.finished = stored
 
     def __eq__(self, other: object) -> bool:
@@ -121,6 +135,7 @@ class AnyValue(_Cell[Value]):
 
     @override
     def update(self, values: Sequence[Value]) -> bool:
+        """Take the last write; without one, become empty."""
         if values:
             self.value = values[-1]
             return True
@@ -130,6 +145,7 @@ class AnyValue(_Cell[Value]):
 
     @override
     def check(self, values: Sequence[Value]) -> None:
+        """Any number of writes is fine."""
         return
 
 
@@ -145,10 +161,12 @@ class EphemeralValue(_Cell[Value]):
 
     @override
     def fresh(self) -> Self:
+        """Return an empty one with the same guard."""
         return type(self)(self.typ, self.guard, self.key)
 
     @override
     def update(self, values: Sequence[Value]) -> bool:
+        """Take the write, or the last of several; without one, become empty. Raises InvalidUpdateError if guarded."""
         if values:
             if self.guard and len(values) != 1:
                 one_value(self, values)
@@ -160,6 +178,7 @@ class EphemeralValue(_Cell[Value]):
 
     @override
     def check(self, values: Sequence[Value]) -> None:
+        """Raise InvalidUpdateError for several writes, if guarded."""
         if values and self.guard:
             one_value(self, values)
 
@@ -179,10 +198,12 @@ class UntrackedValue(_Cell[Value]):
 
     @override
     def fresh(self) -> Self:
+        """Return an empty one with the same guard."""
         return type(self)(self.typ, self.guard, self.key)
 
     @override
     def update(self, values: Sequence[Value]) -> bool:
+        """Take the write, or the last of several. Raises InvalidUpdateError if guarded."""
         if not values:
             return False
         if self.guard:
@@ -192,11 +213,13 @@ class UntrackedValue(_Cell[Value]):
 
     @override
     def check(self, values: Sequence[Value]) -> None:
+        """Raise InvalidUpdateError for several writes, if guarded."""
         if values and self.guard:
             one_value(self, values)
 
     @override
     def checkpoint(self) -> Any:
+        """Store nothing."""
         return MISSING
 
     def restore(self, stored: Any) -> None:
@@ -204,6 +227,7 @@ class UntrackedValue(_Cell[Value]):
 
     @override
     def copy(self) -> Self:
+        """Return one with the same value, which no checkpoint would hand over."""
         channel = self.fresh()
         channel.value = self.value
         return channel

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 import anyio
 import msgspec
@@ -16,7 +17,7 @@ from runtime.errors import ConfigError, UnknownNodeError, UnknownStreamModeError
 from runtime.func import entrypoint
 from runtime.graph import START, StateGraph
 from runtime.graph.compiled import coerce_context
-from runtime.types import RunnableConfig, Send
+from runtime.types import RetryPolicy, RunnableConfig, Send
 from tests.stories.graphs import CONFIG, Log, chain, collect, note
 
 # ---- settings --------------------------------------------------------------------------------------------------------
@@ -276,3 +277,27 @@ async def test_a_handle_that_asked_to_stop_keeps_asking() -> None:
         with pytest.raises(Exception, match="over"):
             await graph.ainvoke({}, CONFIG, control=control)
     assert (await graph.ainvoke(None, CONFIG))["log"] == ["a"]
+
+
+# ---- where functions run ---------------------------------------------------------------------------------------------
+
+
+async def test_sync_nodes_routers_and_handlers_run_in_threads_and_short_functions_on_the_loop() -> None:
+    here = threading.get_ident()
+    on_loop: dict[str, bool] = {}
+
+    def told(what: str, result: Any = None) -> Any:
+        on_loop[what] = threading.get_ident() == here
+        return result
+
+    def fail(_state: Any) -> None:
+        told("node")
+        raise ValueError("boom")
+
+    keys: Any = {"n": Annotated[int, lambda left, right: told("reducer", left + right)]}
+    policy = RetryPolicy(retry_on=lambda _error: told("retry predicate", False))
+    builder: StateGraph[Any, Any, Any, Any] = StateGraph(TypedDict("State", keys))
+    builder.add_node("fail", fail, retry_policy=policy, error_handler=lambda _state: told("handler", {"n": 1}))
+    builder.add_conditional_edges(START, lambda _state: told("router", "fail"), ["fail"])
+    assert await builder.compile().ainvoke({"n": 1}) == {"n": 2}
+    assert on_loop == {"router": False, "node": False, "handler": False, "reducer": True, "retry predicate": True}
