@@ -63,7 +63,7 @@ class RedisSaver(GroupCommitSaver):
     @classmethod
     def from_conn_string(
         cls,
-        conn_string: str | None = None,
+        redis_url: str | None = None,
         *,
         redis_client: Any = None,
         connection_args: dict[str, Any] | None = None,
@@ -71,7 +71,7 @@ class RedisSaver(GroupCommitSaver):
         **settings: Any,
     ) -> Self:
         """Return a saver for a URL, or for a client of one's own; open it with ``async with`` or ``with``."""
-        return cls(*given(conn_string, redis_client), ttl=ttl, **with_arguments(settings, connection_args))
+        return cls(*given(redis_url, redis_client), ttl=ttl, **with_arguments(settings, connection_args))
 
 
 def given(url: str | None, client: Any) -> tuple[Source]:

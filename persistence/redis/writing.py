@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from persistence.contracts.backend import CheckpointRow
     from persistence.redis.server import Session
 
-PART: Final = 64 * MIB
-"""Bytes of a copy in one call: nearly every thread is copied as a whole, and none is more than a call takes."""
+PART: Final = 16 * MIB
+"""Bytes of a copy in one call, counting rows: others get their turn; smaller threads are copied as a whole."""
 
 Fence: TypeAlias = tuple[int, str, str, str, str]
 """(number of the thread, checkpoint_ns, checkpoint_id, the head it expects, the newest that comes before it)"""
