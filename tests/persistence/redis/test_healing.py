@@ -104,6 +104,8 @@ async def test_a_server_without_memory_says_so(started: StartedRedis, redis_keys
             assert not isinstance(caught.value, TransientBackendError)
             assert saver.statistics().retries == 0
             assert await ids(saver) == ["1"]
+            await saver.aprune(["t"])
+            await saver.adelete_thread("u")  # which is how there may be room again
         finally:
             client.config_set("maxmemory", 0)
         await put(saver, "2", {"a": [2]})
