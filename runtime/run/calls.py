@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -43,7 +44,7 @@ LOG: Final = logging.getLogger("actorgraph")
 class CallTask(Task):
     """One call of a task function."""
 
-    __slots__ = ("_around", "caller", "index")
+    __slots__ = ("_around", "began", "caller", "ended", "index")
 
     def __init__(self, node: NodePlan, around: Scope, index: int, arguments: Any) -> None:
         self.caller = around.task
@@ -53,6 +54,10 @@ class CallTask(Task):
         self.index = index
         self.given = arguments
         self.below = dict(self.caller.below)
+        self.began = 0
+        """When it was made, counted in calls that began or ended."""
+        self.ended: int | None = None
+        """When it ended or was given up."""
 
     @property
     @override
@@ -94,6 +99,10 @@ class CallTask(Task):
         """Namespace of the call: below its caller's."""
         return f"{self.caller.ns}{NS_SEP}{self.name}{NS_END}{self.id}"
 
+    def overlaps(self, earlier: Task) -> bool:
+        """Tell whether another call of the same caller was under way when this one was made."""
+        return isinstance(earlier, CallTask) and (earlier.ended is None or earlier.ended > self.began)
+
     @property
     def returned(self) -> Any:
         """What the function returned."""
@@ -111,6 +120,7 @@ class Calls:
         """Callers of calls that wait for an answer."""
         self._broken: Exception | None = None
         """What kept a result from being recorded: no caller can make that good."""
+        self._clock = count(1)
         limit = run.config.max_concurrency
         self._slots = None if limit is None else anyio.Semaphore(limit)
         """Gates the calls that a node makes itself; what they call in turn is let through: waiting would never end."""
@@ -138,6 +148,7 @@ class Calls:
             take(task, kept)
             task.below = {**given, **task.below}
         self._open.setdefault(scope.task, {})[future] = None
+        task.began = next(self._clock)
         left = waiting(task) if self._run.answering else ()
         if left and not any(question.id in given for question in task.interrupts):
             self._asking.add(scope.task)
@@ -155,6 +166,7 @@ class Calls:
         Unless its caller is going to pause: then its siblings go on, so that all questions are asked at once.
         """
         if not (future.task.around.pausing or future.task.caller in self._asking):
+            future.task.ended = next(self._clock)
             future.work.cancel()
 
     # ---- at work -----------------------------------------------------------------------------------------------
@@ -241,6 +253,7 @@ class Calls:
 
     def _end(self, future: TaskFuture[Any], outcome: Outcome) -> None:
         task = future.task
+        task.ended = task.ended or next(self._clock)
         if isinstance(outcome, Completed):
             self._open[task.caller].pop(future)
             future.settle(view(task.returned))

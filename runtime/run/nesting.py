@@ -9,6 +9,7 @@ execution; the caller noted in its checkpoints then tells a continuation from a 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,14 +18,12 @@ from runtime.context.scope import SCOPE
 from runtime.errors import (
     ChildCommand,
     ConfigError,
-    ErrorCode,
     GraphDrained,
-    InvalidUpdateError,
     ParentCommand,
-    create_error_message,
 )
 from runtime.run.journal import CALL_MARK, CALLER, Journal
-from runtime.run.subruns import Subruns
+from runtime.run.keeping import sole_user, used_twice
+from runtime.run.subruns import subruns_of
 from runtime.run.travelling import names_of
 from runtime.types.config import merge_configs, parse_config, passed_down
 from runtime.types.constants import NS_END, NS_SEP
@@ -49,6 +48,8 @@ class Family:
 
     visiting: set[str] = field(default_factory=set)
     """Namespaces in which subgraphs are at work."""
+    users: dict[str, list[Task]] = field(default_factory=dict)
+    """By namespace of a state that is kept, the tasks and calls around the subgraph that used it last."""
     loose_answers: list[Any] = field(default_factory=list)
     """An answer given while nothing waited: the next question gets it."""
     spare_answers: list[Any] = field(default_factory=list)
@@ -84,7 +85,7 @@ class Nested:
         ):
             return True
         if saved.metadata.get("parents") == self.parents and not hasattr(task, "caller"):
-            raise _used_twice(f"node {task.name!r}")
+            raise used_twice(f"node {task.name!r}")
         return False
 
     @property
@@ -213,11 +214,13 @@ async def run_nested(run: Conductor, start: Callable[[], Coroutine[Any, Any, Any
         return await start()
     scope = nested.scope
     if run.journal is not None and run.ns in run.family.visiting:
-        raise _used_twice(f"namespace {run.ns!r}")
+        raise used_twice(f"namespace {run.ns!r}")
     subruns = subruns_of(scope)
+    kept = nested.per_thread and run.journal is not None
     run.family.visiting.add(run.ns)
     try:
-        output = await subruns.run(start)
+        with sole_user(run) if kept else nullcontext():
+            output = await subruns.run(start)
     except ParentCommand as signal:
         raise ChildCommand(replace(signal.command, graph=None)) from None
     finally:
@@ -226,13 +229,6 @@ async def run_nested(run: Conductor, start: Callable[[], Coroutine[Any, Any, Any
         scope.questions.take_over(run.interrupts)
         await subruns.pause(run.interrupts)
     return output
-
-
-def subruns_of(scope: Scope) -> Subruns:
-    """Return what keeps track of the subgraphs of a scope's attempt."""
-    if not isinstance(scope.subruns, Subruns):
-        scope.subruns = Subruns()
-    return scope.subruns
 
 
 def drained(run: Conductor) -> bool:
@@ -256,14 +252,3 @@ async def save_subgraphs(run: Conductor, task: Task) -> None:
         if child.nested is not None and child.nested.scope.task is task:
             del run.unsaved[ns]
             await child.close()
-
-
-def _used_twice(where: str) -> InvalidUpdateError:
-    return InvalidUpdateError(
-        create_error_message(
-            message=f"A subgraph that keeps its state (checkpointer=True) is run twice at once in {where}: the two "
-            "would change one state. Run it from nodes of different names, one superstep after the other, or compile "
-            "it without checkpointer=True.",
-            error_code=ErrorCode.MULTIPLE_SUBGRAPHS,
-        )
-    )

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import anyio
 
 from runtime.errors import GraphInterrupt
 from runtime.streaming.change import Change
 
+if TYPE_CHECKING:
+    from runtime.context.scope import Scope
+
 
 class Subruns:
     """Runs started by one attempt of a node."""
 
-    __slots__ = ("_active", "_changed", "_over", "taken")
+    __slots__ = ("_active", "_changed", "_over", "keepers", "taken")
 
     def __init__(self) -> None:
         self._active: set[anyio.CancelScope] = set()
@@ -24,6 +28,8 @@ class Subruns:
         """Whether the node has ended; what it left behind may start nothing more."""
         self.taken: set[str] = set()
         """Namespaces of those that were started at once with others."""
+        self.keepers: Counter[Any] = Counter()
+        """Those at work that keep their state, or in which some do, with how many."""
 
     async def run(self, start: Callable[[], Awaitable[Any]]) -> Any:
         """Run one."""
@@ -57,3 +63,10 @@ class Subruns:
                 for scope in self._active:
                     scope.cancel()
                 await self._changed.wait()
+
+
+def subruns_of(scope: Scope) -> Subruns:
+    """Return what keeps track of the subgraphs of a scope's attempt."""
+    if not isinstance(scope.subruns, Subruns):
+        scope.subruns = Subruns()
+    return scope.subruns

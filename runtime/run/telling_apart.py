@@ -39,6 +39,8 @@ async def told_apart(program: Program, call: Call) -> Call:
     """Return a call made at once with others, in the place that it had before if it had one."""
     nested, saver = call.nested, program.saver
     assert nested is not None  # noqa: S101 - only nested calls are made at once with others
+    if nested.per_thread:
+        return call  # told apart by its number alone: see run/keeping
     mark = _mark(program, call)
     if saver is None or isinstance(saver, bool) or mark is None:
         return call
