@@ -14,7 +14,7 @@ import binascii
 import hashlib
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from persistence.errors import DecryptionError
 from persistence.serde.serializer import ENCRYPTED, Serializer, Typed
@@ -70,6 +70,16 @@ class EncryptedSerializer(Serializer):
         self._key_id = _key_id(current)
         self._ciphers = {_key_id(each): _cipher(each) for each in (*map(_key_bytes, old_keys), current)}
         self._cipher = self._ciphers[self._key_id]
+
+    @classmethod
+    def from_pycryptodome_aes(cls, serde: Serializer | None = None, *, key: bytes | str | None = None) -> Self:
+        """Return a serializer for a key, under the name that LangGraph has for it; made with ``cryptography`` here.
+
+        ``serde`` is a serializer whose registered types are to be read and written; ``key`` is as for the class.
+        """
+        if serde is None:
+            return cls(key)
+        return cls(key, registry=serde.registry, strict=serde.strict)
 
     def seal(self, typed: Typed, place: bytes) -> Typed:
         """Encrypt a stored value for one place."""

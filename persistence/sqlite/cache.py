@@ -20,7 +20,7 @@ from persistence.serde.caching import CachedValues
 from persistence.sqlite import cached
 from persistence.sqlite.connection import Connection
 from persistence.sqlite.faults import described, read_fault, write_fault
-from persistence.sqlite.opening import require_sqlite
+from persistence.sqlite.opening import path_of, require_sqlite
 from persistence.writer.bridge import BRIDGE, on_trio
 from persistence.writer.home import Home
 
@@ -60,7 +60,7 @@ class SqliteCache(BlockingCache, BaseCache):
         if it is None. ``busy_timeout`` is how many seconds a write waits for another connection that holds the file's
         lock. ``clock`` tells the seconds by which values expire; processes that share a file must agree on it.
         """
-        self._path = os.fspath(path)
+        self._path = path_of(path)
         self._values = CachedValues(serde)
         self._patience = busy_timeout
         self._clock = clock

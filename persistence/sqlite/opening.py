@@ -6,6 +6,7 @@ run in the connection's thread.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
@@ -76,6 +77,19 @@ TABLES: Final = {
 
 _NO_ROOM = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
 """How a full disk, or a limit on file sizes, shows."""
+
+
+def path_of(given: object) -> str:
+    """Return the path of a database. Raises TypeError for anything else, such as an open connection."""
+    if isinstance(given, str | os.PathLike):
+        path = os.fspath(given)
+        if isinstance(path, str):
+            return path
+    message = (
+        f"The path of a file is wanted, or ':memory:', not {type(given).__name__}: the connection is opened here, in "
+        "a thread of its own."
+    )
+    raise TypeError(message)
 
 
 def require_sqlite() -> None:

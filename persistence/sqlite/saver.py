@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Self
 
 from persistence.sqlite.backend import SqliteBackend
+from persistence.sqlite.opening import path_of
 from persistence.writer.limits import DEFAULT_LIMITS, Limits
 from persistence.writer.saver import GroupCommitSaver
 
@@ -38,7 +39,7 @@ class SqliteSaver(GroupCommitSaver):
         if synchronous not in ("NORMAL", "FULL", "EXTRA"):
             message = f"synchronous must be 'NORMAL', 'FULL' or 'EXTRA', not {synchronous!r}."
             raise ValueError(message)
-        backend = SqliteBackend(os.fspath(path), synchronous=synchronous, busy_timeout=busy_timeout)
+        backend = SqliteBackend(path_of(path), synchronous=synchronous, busy_timeout=busy_timeout)
         super().__init__(backend, serde=serde, limits=limits)
 
     @classmethod

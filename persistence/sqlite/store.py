@@ -19,7 +19,7 @@ from persistence.outlasting import outlast
 from persistence.sqlite import shelved
 from persistence.sqlite.connection import Connection
 from persistence.sqlite.faults import described, read_fault, write_fault
-from persistence.sqlite.opening import require_sqlite
+from persistence.sqlite.opening import path_of, require_sqlite
 from persistence.sqlite.shelved import StoreTable, Work
 from persistence.stores.carrying_out import Reader, Reading, Refresh, write
 from persistence.stores.lanes import Failed, Lane
@@ -73,7 +73,7 @@ class SqliteStore(ManagedStore):
         if synchronous not in {"NORMAL", "FULL", "EXTRA"}:
             message = f"synchronous must be 'NORMAL', 'FULL' or 'EXTRA', not {synchronous!r}."
             raise ValueError(message)
-        self._path = os.fspath(path)
+        self._path = path_of(path)
         self._synchronous: Synchronous = synchronous
         self._patience = busy_timeout
         self._writer: Connection | None = None

@@ -63,6 +63,14 @@ def command_writes(plan: Plan, node: str, command: Command[Any]) -> list[Write]:
     return writes
 
 
+def without_parent(plan: Plan, node: str) -> InvalidUpdateError:
+    """Return the error for a Command to the parent of a graph that no other graph runs."""
+    return InvalidUpdateError(
+        f"Node {node!r} returned a Command to the parent graph (Command.PARENT), but graph {plan.name!r} was called by "
+        "itself: it has no parent. Leave graph= out, or run the graph as a node of another one."
+    )
+
+
 def update_writes(plan: Plan, node: str, update: Any, received: Any = MISSING) -> list[Write]:
     """Return the state writes that an update stands for; keys that the graph does not have are dropped.
 

@@ -10,6 +10,7 @@ from typing import Any, Generic, Literal, Self, Union, get_args, get_origin, get
 
 from runtime.actors.calling import Call
 from runtime.errors import GraphDefinitionError
+from runtime.graph.arguments import check_saver, check_store, policies, renamed
 from runtime.graph.breakpoints import breakpoints
 from runtime.graph.compiled import CompiledStateGraph, check_strategy
 from runtime.graph.planning import plan_of
@@ -63,6 +64,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
 
     """
 
+    @renamed(config_schema="context_schema", input="input_schema", output="output_schema")
     def __init__(
         self,
         state_schema: Any,
@@ -91,6 +93,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
 
     # ---- describing --------------------------------------------------------------------------------------------
 
+    @renamed(retry="retry_policy", input="input_schema")
     def add_node(
         self,
         node: str | Any,
@@ -324,7 +327,10 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         """Check the graph and make it runnable.
 
         Args:
-            checkpointer: saver that keeps checkpoints; None: nothing is kept.
+            checkpointer: saver that keeps checkpoints. As a subgraph: None uses the parent's saver and starts afresh each
+                time; True uses it too and keeps the state from one run of the thread to the next; False keeps
+                nothing, so that a pause starts it over; a saver of its own is used. By itself: with None or False
+                nothing is kept, and True is an error.
             cache: keeps the results of nodes that have a CachePolicy.
             store: long-term memory that nodes can reach.
             interrupt_before: nodes to pause before; ``"*"`` for all.
@@ -346,6 +352,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         check_strategy(multitask_strategy)
         plan = plan_of(self, name or "LangGraph", dict(node_aliases or {}))
         check_saver(checkpointer)
+        check_store(store)
         program = Program(
             plan=plan,
             saver=checkpointer,
@@ -387,13 +394,6 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         return ", ".join(self.nodes) or "none"
 
 
-def policies(policy: RetryPolicy | Sequence[RetryPolicy] | None) -> tuple[RetryPolicy, ...]:
-    """Return one policy or several as a tuple."""
-    if policy is None:
-        return ()
-    return (policy,) if isinstance(policy, RetryPolicy) else tuple(policy)
-
-
 def _name_of(function: Any) -> str:
     plain = function
     while hasattr(plain, "func") and not hasattr(plain, "__name__"):
@@ -433,12 +433,3 @@ def _command_targets(returned: Any) -> tuple[str, ...]:
     if get_origin(returned) in (Union, UnionType):
         return tuple(target for choice in get_args(returned) for target in _command_targets(choice))
     return ()
-
-
-def check_saver(saver: Any) -> None:
-    """Raise TypeError for something that is no saver."""
-    if saver is None or isinstance(saver, bool) or (hasattr(saver, "aget_tuple") and not isinstance(saver, type)):
-        return
-    got = f"the class {saver.__name__}: make one" if isinstance(saver, type) else type(saver).__name__
-    msg = f"checkpointer must be a saver (see persistence.memory, persistence.sqlite), got {got}."
-    raise TypeError(msg)

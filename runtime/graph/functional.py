@@ -17,7 +17,7 @@ from runtime.context.scope import current_scope
 from runtime.engine.plan import NodePlan, Plan
 from runtime.engine.vocabulary import register
 from runtime.errors import GraphDefinitionError, UnsupportedFunctionError
-from runtime.graph.builder import check_saver, policies
+from runtime.graph.arguments import check_saver, check_store, policies, renamed
 from runtime.graph.compiled import CompiledStateGraph
 from runtime.graph.subgraphs import programs_in
 from runtime.run.caching import caching_for
@@ -135,6 +135,7 @@ def task(
     cache_policy: CachePolicy | None = None,
     timeout: Any = None,
 ) -> _TaskMaker: ...
+@renamed(retry="retry_policy")
 def task(
     func: Callable[..., Any] | None = None,
     *,
@@ -187,6 +188,7 @@ class entrypoint:  # noqa: N801 - LangGraph's public name
         value: R
         save: S
 
+    @renamed(retry="retry_policy", config_schema="context_schema")
     def __init__(
         self,
         checkpointer: Any = None,
@@ -216,6 +218,7 @@ class entrypoint:  # noqa: N801 - LangGraph's public name
             msg = f"Entrypoint {name!r} must take at least one parameter: its input."
             raise GraphDefinitionError(msg)
         check_saver(self._checkpointer)
+        check_store(self._store)
         bare = introspect(object)
         call = Call(func, name)
         timeout = _timeout(self._timeout, call, "Entrypoint")

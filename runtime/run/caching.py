@@ -159,6 +159,9 @@ def caching_for(cache: Any, plan: Plan) -> Caching | None:
     """Return a graph's use of the cache that it is compiled with. Raises TypeError for something that is none."""
     if cache is None:
         return None
+    if isinstance(cache, type):
+        msg = f"cache must be a BaseCache, got the class {cache.__name__}: make one."
+        raise TypeError(msg)
     for method in ("aget", "aset", "aclear", "key_of"):
         if not callable(getattr(cache, method, None)):
             msg = (

@@ -25,6 +25,7 @@ from runtime.engine.cells import Cells
 from runtime.engine.resuming import own_answers, put_again, stored_answers, waiting
 from runtime.engine.scheduling import due
 from runtime.engine.tasks import Moment
+from runtime.engine.writing import without_parent
 from runtime.errors import ErrorCode, GraphRecursionError, ParentCommand, create_error_message
 from runtime.run.caching import Reuse
 from runtime.run.calls import Calls
@@ -350,6 +351,8 @@ class Conductor:
             await self._failed(task, outcome)
         elif isinstance(outcome, Cancelled):
             await self._record_error(task, "CancelledError()")
+        elif isinstance(outcome, Escalated) and self.nested is None:
+            await self._failed(task, Failed(without_parent(self.plan, task.name)))
         elif isinstance(outcome, Escalated):
             self._command = (task, outcome.command)
 

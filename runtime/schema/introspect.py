@@ -134,6 +134,8 @@ def _of_instance(given: Channel, typ: Any, key: str) -> Channel:
     """Return an empty channel like the given one; a program may use the same instance for several keys."""
     channel = given.fresh()
     channel.key = key
+    if isinstance(channel, (BinaryOperatorAggregate, DeltaChannel)):
+        _check_sync(channel.operator if isinstance(channel, BinaryOperatorAggregate) else channel.reducer, key)
     if isinstance(channel, DeltaChannel):  # it is written without a type, and starts from that of the annotation
         channel.typ = typ
         channel = channel.fresh()
@@ -151,6 +153,7 @@ def _of_class(kind: type[Channel], typ: Any, key: str, schema: Any) -> Channel:
 
 
 def _check_reducer(reducer: Callable[..., Any], key: str, schema: Any) -> None:
+    _check_sync(reducer, key)
     try:
         signature = inspect.signature(reducer)
     except (TypeError, ValueError) as error:
@@ -164,6 +167,18 @@ def _check_reducer(reducer: Callable[..., Any], key: str, schema: Any) -> None:
         msg = (
             f"Invalid reducer signature. Expected (a, b) -> c. Got {signature}, for {reducer!r} at key {key!r} of "
             f"{_name(schema)}."
+        )
+        raise GraphDefinitionError(msg)
+
+
+def _check_sync(reducer: Any, key: str) -> None:
+    plain = reducer
+    while isinstance(plain, functools.partial):
+        plain = plain.func
+    if any(map(inspect.iscoroutinefunction, (plain, getattr(plain, "__call__", None)))):
+        msg = (
+            f"The reducer of key {key!r}, {reducer!r}, is an async function: folding writes is computing alone, and "
+            "waits for nothing. Make it a plain function, and do what waits in a node."
         )
         raise GraphDefinitionError(msg)
 

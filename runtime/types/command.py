@@ -25,6 +25,9 @@ class Send:
     """Replaces the node's own timeout for this run of it."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.node, str):
+            msg = f"Send takes the node's name first, then its input: Send(node, arg); got Send({self.node!r}, ...)."
+            raise TypeError(msg)
         if self.timeout is not None:
             object.__setattr__(self, "timeout", TimeoutPolicy.coerce(self.timeout))
 

@@ -176,7 +176,7 @@ def parse_config(*configs: Mapping[str, Any] | None) -> CallConfig:
     thread_id, checkpoint_id = configurable.get("thread_id"), configurable.get("checkpoint_id")
     return CallConfig(
         raw=raw,
-        thread_id=None if thread_id is None else _id_text(thread_id, "thread_id"),
+        thread_id=None if thread_id is None else _thread_text(thread_id),
         checkpoint_ns=_id_text(configurable.get("checkpoint_ns", ""), "checkpoint_ns"),
         checkpoint_id=None if checkpoint_id in (None, "") else _id_text(checkpoint_id, "checkpoint_id"),
         recursion_limit=limit,
@@ -189,6 +189,14 @@ def parse_config(*configs: Mapping[str, Any] | None) -> CallConfig:
 def checkpoint_config(thread_id: str, ns: str, checkpoint_id: str) -> RunnableConfig:
     """Return the config that addresses one checkpoint."""
     return {"configurable": {"thread_id": thread_id, "checkpoint_ns": ns, "checkpoint_id": checkpoint_id}}
+
+
+def _thread_text(value: object) -> str:
+    """Return a thread's id; an empty one is a name that was not filled in, and all callers would share its thread."""
+    if value == "":
+        msg = "thread_id is empty. Give each thread an id of its own, such as str(uuid.uuid4())."
+        raise ConfigError(msg)
+    return _id_text(value, "thread_id")
 
 
 def _id_text(value: object, name: str) -> str:

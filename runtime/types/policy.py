@@ -64,6 +64,9 @@ class RetryPolicy:
             if not value >= 0:  # NaN too
                 msg = f"{name} must not be negative, got {value!r}."
                 raise ValueError(msg)
+        if self.max_attempts < 1:
+            msg = f"max_attempts counts the first attempt too: it must be at least 1, got {self.max_attempts!r}."
+            raise ValueError(msg)
 
     def matches(self, error: Exception) -> bool:
         """Tell whether this policy retries the error."""
@@ -124,7 +127,12 @@ class TimeoutPolicy:
 
 @dataclass(frozen=True, slots=True)
 class CachePolicy:
-    """Keep a node's result for equal inputs."""
+    """Keep a node's result for equal inputs.
+
+    The input is all that counts: what else the node reads, as ``runtime.context``, its config, the store or the clock, is
+    no part of the key. Where the result depends on such things, give a ``key_func`` that has them from elsewhere, such as
+    the state, or do not cache the node.
+    """
 
     key_func: Callable[..., str | bytes] | None = None
     """Makes the key from the node's input; by default the whole stored form of the input."""

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from runtime.errors import InvalidUpdateError, ParentCommand, UnknownNodeError
+from runtime.errors import InvalidUpdateError, UnknownNodeError
 from runtime.graph import END, START, StateGraph
 from runtime.types import Command, Send
 from tests.stories.graphs import CONFIG, Log, chain, history
@@ -152,8 +152,10 @@ async def test_a_route_to_the_end(saver: Any) -> None:
 
 async def test_at_the_root_there_is_nobody_to_address(saver: Any) -> None:
     graph = chain(upward(update={"log": ["cmd"]})).compile(checkpointer=saver)
-    with pytest.raises(ParentCommand):
+    with pytest.raises(InvalidUpdateError, match=r"Node 'up' returned .*Command\.PARENT.* it has no parent") as failure:
         await graph.ainvoke({}, CONFIG)
+    assert "During task with name 'up'" in failure.value.__notes__[0]
+    assert (await graph.aget_state(CONFIG)).next == ("up",)
     with pytest.raises(InvalidUpdateError, match="parent"):
         await graph.ainvoke(Command(graph=Command.PARENT, update={"log": ["x"]}), CONFIG)
 

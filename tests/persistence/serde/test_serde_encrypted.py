@@ -175,3 +175,16 @@ words = st.lists(st.text(st.characters(categories=["L", "N", "C"]), max_size=4),
 def test_no_two_places_look_alike(one: list[str], other: list[str]) -> None:
     """Whatever the parts contain, and however many there are."""
     assert (place(*one) == place(*other)) == (one == other)
+
+
+def test_the_name_that_langgraph_has_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = Serializer(registry=Registry(), strict=False)
+    plain.register_types(REGISTERED)
+    named = EncryptedSerializer.from_pycryptodome_aes(plain, key=KEY)
+    assert (named.registry, named.strict) == (plain.registry, False)
+    sealed = named.seal(named.dumps_typed(Point(1, 2)), HERE)
+    assert named.loads_typed(EncryptedSerializer(KEY).open(sealed, HERE)) == Point(1, 2)
+    assert EncryptedSerializer.from_pycryptodome_aes(key=KEY).open(sealed, HERE)
+    monkeypatch.delenv(KEY_VARIABLE, raising=False)
+    with pytest.raises(ValueError, match="needs a key"):
+        EncryptedSerializer.from_pycryptodome_aes()

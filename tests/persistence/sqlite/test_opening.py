@@ -5,12 +5,13 @@ from __future__ import annotations
 import resource
 import sqlite3
 import threading
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from persistence.errors import BackendError, BackendOpenError, PersistenceError, SchemaVersionError
-from persistence.sqlite import AsyncSqliteSaver, SqliteSaver, opening
+from persistence.sqlite import AsyncSqliteSaver, SqliteCache, SqliteSaver, SqliteStore, opening
 from persistence.sqlite.statements import MIGRATIONS
 from tests.persistence.writer.samples import config, put
 
@@ -45,6 +46,14 @@ async def test_a_new_file_gets_tables_and_durable_settings(path: Path) -> None:
     raw.close()
     assert tables == set(opening.TABLES)
     assert not path.with_name("threads.sqlite-wal").exists()
+
+
+@pytest.mark.parametrize("kind", [SqliteSaver, SqliteStore, SqliteCache])
+def test_a_path_is_wanted_and_no_connection(kind: Any) -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for wrong in (connection, b"x.db", 7):
+            with pytest.raises(TypeError, match=f"path of a file is wanted.* not {type(wrong).__name__}:"):
+                kind(wrong)
 
 
 @pytest.mark.parametrize(("level", "number"), [("NORMAL", 1), ("FULL", 2), ("EXTRA", 3)])

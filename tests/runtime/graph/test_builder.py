@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypedDict
 
+import langgraph.types as peer
 import pytest
 
-from persistence.memory import InMemorySaver
+from persistence.memory import InMemorySaver, InMemoryStore
+from runtime.channels import BinaryOperatorAggregate, DeltaChannel
 from runtime.errors import ConfigError, GraphDefinitionError
+from runtime.func import entrypoint, task
 from runtime.graph import END, START, StateGraph
-from runtime.graph.builder import policies
+from runtime.graph.arguments import policies
 from runtime.types import Command, RetryPolicy, TimeoutPolicy
 from runtime.types.managed import RemainingSteps
 from tests.stories.graphs import Log, chain
@@ -210,6 +214,62 @@ def test_edges_and_joins_are_kept_once() -> None:
 def test_policies_may_come_alone_or_in_numbers() -> None:
     policy = RetryPolicy()
     assert (policies(None), policies(policy), policies([policy, policy])) == ((), (policy,), (policy, policy))
+
+
+@pytest.mark.parametrize(
+    "given", [{"max_attempts": 3}, [{"max_attempts": 3}], "3", 3, TimeoutPolicy(1), peer.RetryPolicy()]
+)
+def test_what_is_no_policy_is_refused_where_it_is_given(given: Any) -> None:
+    for give in (lambda: graph().add_node("c", a, retry_policy=given), lambda: entrypoint(retry_policy=given)):
+        with pytest.raises(GraphDefinitionError, match="retry_policy must be a RetryPolicy of runtime.types"):
+            give()
+
+
+def test_names_that_langgraph_gave_up_name_the_new_ones() -> None:
+    old: dict[str, Any] = {"retry": RetryPolicy(), "input": dict, "config_schema": dict, "output": dict}
+    for give, name, new in (
+        (functools.partial(graph().add_node, "c", a), "retry", "retry_policy"),
+        (functools.partial(graph().add_node, "c", a), "input", "input_schema"),
+        (functools.partial(StateGraph, Log), "config_schema", "context_schema"),
+        (functools.partial(StateGraph, Log), "input", "input_schema"),
+        (functools.partial(StateGraph, Log), "output", "output_schema"),
+        (entrypoint, "retry", "retry_policy"),
+        (entrypoint, "config_schema", "context_schema"),
+        (task, "retry", "retry_policy"),
+    ):
+        with pytest.raises(TypeError, match=f"has no keyword '{name}': its name is '{new}'"):
+            give(**{name: old[name]})
+    assert list(inspect.signature(StateGraph).parameters)[:2] == ["state_schema", "context_schema"]
+
+
+@pytest.mark.parametrize("wrong", [InMemoryStore, InMemorySaver, object(), {}])
+def test_what_is_no_store_is_refused(wrong: Any) -> None:
+    with pytest.raises(TypeError, match="store must be a BaseStore"):
+        graph().compile(store=wrong)
+    with pytest.raises(TypeError, match="store must be a BaseStore"):
+        entrypoint(store=wrong)(a)
+
+
+async def summed(left: int, right: int) -> int:
+    return left + right
+
+
+SUMMED: Any = summed
+
+
+class Summing:
+    async def __call__(self, left: int, right: int) -> int:
+        return left + right
+
+
+@pytest.mark.parametrize(
+    "reducer",
+    [summed, functools.partial(summed), Summing(), BinaryOperatorAggregate(int, SUMMED), DeltaChannel(SUMMED)],
+)
+def test_an_async_reducer_is_refused(reducer: Any) -> None:
+    schema = TypedDict("schema", {"n": Annotated[int, reducer]})  # noqa: UP013
+    with pytest.raises(GraphDefinitionError, match="reducer of key 'n'.* is an async function"):
+        StateGraph(schema)
 
 
 def test_defaults_are_for_nodes_that_say_nothing_themselves() -> None:

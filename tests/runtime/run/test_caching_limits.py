@@ -325,7 +325,7 @@ async def test_a_cache_that_is_not_open_says_what_to_do(tmp_path: Path) -> None:
         await single(Note()).compile(cache=cache).ainvoke({"a": 1})
 
 
-@pytest.mark.parametrize("wrong", [object(), {}, InMemorySaver()])
+@pytest.mark.parametrize("wrong", [object(), {}, InMemorySaver(), InMemoryCache])
 def test_what_is_no_cache_is_refused(wrong: Any) -> None:
     with pytest.raises(TypeError, match="cache must be a BaseCache"):
         single(Note()).compile(cache=wrong)

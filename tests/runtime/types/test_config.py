@@ -177,8 +177,9 @@ def test_an_empty_checkpoint_id_means_the_newest() -> None:
         assert parse_config({"configurable": {"checkpoint_id": empty}}).checkpoint_id is None
 
 
-def test_an_empty_thread_id_is_an_id() -> None:
-    assert parse_config({"configurable": {"thread_id": ""}}).thread_id == ""
+def test_an_empty_thread_id_is_refused() -> None:
+    with pytest.raises(ConfigError, match="thread_id is empty"):
+        parse_config({"configurable": {"thread_id": ""}})
 
 
 def test_the_config_of_a_checkpoint_addresses_it() -> None:

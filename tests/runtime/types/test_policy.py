@@ -152,3 +152,9 @@ def test_policies_are_values() -> None:
     assert RetryPolicy() == RetryPolicy()
     assert CachePolicy(ttl=1) != CachePolicy(ttl=2)
     assert hash(TimeoutPolicy(run_timeout=1)) == hash(TimeoutPolicy(run_timeout=1))
+
+
+def test_the_first_attempt_counts() -> None:
+    assert RetryPolicy(max_attempts=1).max_attempts == 1
+    with pytest.raises(ValueError, match="must be at least 1, got 0"):
+        RetryPolicy(max_attempts=0)

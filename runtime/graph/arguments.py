@@ -1,0 +1,71 @@
+"""Checks of what a graph is described and compiled with, made where it is given and not where it is first used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from runtime.errors import GraphDefinitionError
+from runtime.types.policy import RetryPolicy
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def renamed(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let a function refuse the keywords that LangGraph has given up, by their names of today.
+
+    Raises TypeError, as for any keyword that a function does not have.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+            for old in names.keys() & kwargs.keys():
+                msg = f"{function.__qualname__}() has no keyword {old!r}: its name is {names[old]!r}."
+                raise TypeError(msg)
+            return function(*args, **kwargs)
+
+        return checked
+
+    return decorate
+
+
+def policies(policy: RetryPolicy | Sequence[RetryPolicy] | None) -> tuple[RetryPolicy, ...]:
+    """Return one policy or several as a tuple. Raises GraphDefinitionError for anything else."""
+    if policy is None:
+        return ()
+    if isinstance(policy, RetryPolicy):
+        return (policy,)
+    # LangGraph's own policy is a tuple of its settings: it is shown as a whole.
+    several = type(policy) in (list, tuple) and not hasattr(policy, "_fields")
+    wrong = [one for one in policy if not isinstance(one, RetryPolicy)] if several else [policy]
+    if wrong:
+        msg = f"retry_policy must be a RetryPolicy of runtime.types, or a list of them; got {wrong[0]!r}."
+        raise GraphDefinitionError(msg)
+    return tuple(policy)
+
+
+def check_saver(saver: Any) -> None:
+    """Raise TypeError for something that is no saver."""
+    if saver is None or isinstance(saver, bool):
+        return
+    _check(saver, "checkpointer must be a saver", "aget_tuple")
+
+
+def check_store(store: Any) -> None:
+    """Raise TypeError for something that is no store."""
+    if store is not None:
+        _check(store, "store must be a BaseStore", "abatch")
+
+
+def _check(given: Any, rule: str, method: str) -> None:
+    if isinstance(given, type):
+        got = f"the class {given.__name__}: make one"
+    elif not callable(getattr(given, method, None)):
+        got = type(given).__name__
+    else:
+        return
+    msg = f"{rule} (see persistence.memory, persistence.sqlite), got {got}."
+    raise TypeError(msg)
