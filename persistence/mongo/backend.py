@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from pymongo import ASCENDING, DESCENDING, IndexModel
+from pymongo import ASCENDING, IndexModel
 
 from persistence.mongo import reading, writing
 from persistence.mongo.faults import FOLLOWS
@@ -27,17 +27,17 @@ THREADS: Final = Layout(
             [
                 ("thread_id", ASCENDING),
                 ("kind", ASCENDING),
-                ("checkpoint_id", DESCENDING),
-                ("checkpoint_ns", DESCENDING),
+                ("checkpoint_id", ASCENDING),
+                ("checkpoint_ns", ASCENDING),
             ],
             name="of_a_thread",
         ),
         IndexModel(
-            [("checkpoint_id", DESCENDING), ("thread_id", DESCENDING), ("checkpoint_ns", DESCENDING)],
+            [("checkpoint_id", ASCENDING), ("thread_id", ASCENDING), ("checkpoint_ns", ASCENDING)],
             name="newest_first",
             partialFilterExpression=_CHECKPOINTS,
         ),
-        IndexModel([("run_id", ASCENDING)], name="of_a_run", partialFilterExpression={"run_id": {"$type": "string"}}),
+        IndexModel([("run_id", ASCENDING)], name="of_a_run", partialFilterExpression=_CHECKPOINTS),
         IndexModel([("owner", ASCENDING)], name="of_an_owner", partialFilterExpression={"kind": "chunk"}),
         IndexModel(
             [("thread_id", ASCENDING), ("checkpoint_ns", ASCENDING), (FOLLOWS, ASCENDING)],
