@@ -112,12 +112,19 @@ def call(function: Callable[[], Awaitable[T]], *, at: EventLoopToken | None, thr
         msg = f"Waiting here would deadlock: this thread runs the event loop that is to do the work. Await {instead}()."
         raise SaverLoopError(msg)
     scopes: list[anyio.CancelScope] = []
-    results: list[T] = []
+    results: list[T | _Raised] = []
 
     async def contained() -> None:
         with anyio.CancelScope() as scope:
             scopes.append(scope)
-            results.append(await function())
+            try:
+                results.append(await function())
+            except (Exception, trio.Cancelled):
+                raise
+            except BaseException as error:  # noqa: BLE001 - raised below
+                # Not in the task that runs it: a SystemExit would end the event loop, and asyncio complains of a
+                # cancelled task when it shuts down while nobody waits any more, as after a Ctrl-C.
+                results.append(_Raised(error))
 
     try:
         if _works_for(at):
@@ -128,7 +135,19 @@ def call(function: Callable[[], Awaitable[T]], *, at: EventLoopToken | None, thr
         if scopes and not isinstance(error, Exception):
             from_thread.run_sync(scopes[0].cancel, token=at)
         raise
-    return results[0]
+    result = results[0]
+    if not isinstance(result, _Raised):
+        return result
+    raise result.error
+
+
+class _Raised:
+    """What ended a function, if that is no Exception."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
 
 
 def _works_for(token: EventLoopToken) -> bool:

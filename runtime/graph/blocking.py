@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import suppress
 from functools import wraps
 from inspect import getdoc, signature
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -73,7 +74,10 @@ class BlockingDoor:
             while (item := self._through(following, method)) is not done:
                 yield item
         finally:
-            self._through(close, method)
+            # Where it cannot be waited for, because the event loop has ended and the run with it, or because this is
+            # its thread, collecting garbage: the run ends all the same, as its stream is dropped.
+            with suppress(RuntimeError):
+                self._through(close, method)
 
 
 S = TypeVar("S", bound=BlockingDoor)

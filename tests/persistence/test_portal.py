@@ -114,6 +114,34 @@ async def test_what_cancels_a_worker_threads_task_cancels_what_the_thread_waits_
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])
+def test_what_would_end_an_event_loop_reaches_the_caller_and_not_the_loop(kind: type[BaseException]) -> None:
+    async def fail() -> None:
+        raise kind(3)
+
+    async def answer() -> int:
+        return 42
+
+    with pytest.raises(kind) as caught:
+        portal.call(fail, at=None, thread=None, instead="await it")
+    assert caught.value.args == (3,)
+    assert portal.call(answer, at=None, thread=None, instead="await it") == 42
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])
+async def test_the_same_from_a_worker_thread_of_the_loop(kind: type[BaseException]) -> None:
+    at, thread = portal.here()
+
+    async def fail() -> None:
+        raise kind(3)
+
+    def work() -> None:
+        with pytest.raises(kind):
+            portal.call(fail, at=at, thread=thread, instead="await it")
+
+    await to_thread.run_sync(work)
+
+
 async def test_a_thread_of_the_users_own_is_let_in_as_well() -> None:
     at, home = portal.here()
     found: list[int] = []

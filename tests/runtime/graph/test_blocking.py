@@ -19,6 +19,7 @@ import anyio
 import pytest
 from anyio import to_thread
 
+from persistence import portal
 from persistence.blocking import BlockingSaver
 from persistence.errors import SaverLoopError
 from persistence.memory import InMemorySaver
@@ -306,6 +307,99 @@ def test_an_interrupt_from_the_keyboard_cancels_the_run() -> None:
         child.kill()
     assert out == "interrupted True ('node',)\n"
     assert child.returncode == 0
+
+
+SYNC_PROGRAM = """
+    import time
+    from persistence.memory import InMemorySaver
+    from tests.stories.graphs import CONFIG, chain
+
+    def node(state):
+        print("working", flush=True)
+        time.sleep(0.5)
+        print("done", flush=True)
+
+    graph = chain(("node", node), "next").compile(InMemorySaver())
+    try:
+        graph.invoke({}, CONFIG)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_after_an_interrupt_a_program_ends_quietly_once_its_sync_node_has_ended() -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(SYNC_PROGRAM)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "working\n"
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=15)
+    finally:
+        child.kill()
+    assert (out, err, child.returncode) == ("interrupted\ndone\n", "", 0)
+
+
+UNREAD = """
+    import anyio
+    from persistence.memory import InMemorySaver
+    from tests.stories.graphs import CONFIG, chain
+
+    graph = chain("first", ("wait", lambda state: None), "last").compile(InMemorySaver())
+    stream = graph.stream({}, CONFIG)
+    print(next(stream))
+    history = graph.get_state_history(CONFIG)
+    print(next(history).next)
+"""
+
+
+@pytest.mark.slow
+def test_an_iterator_that_is_not_read_to_its_end_does_not_disturb_the_end_of_the_program() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(UNREAD)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=15,
+        check=True,
+    )
+    assert done.stdout.startswith("{'first': {'log': ['first']}}\n")
+    assert done.stderr == ""
+
+
+def test_an_iterator_that_is_dropped_in_the_event_loops_own_thread_ends_its_run() -> None:
+    """As when garbage is collected there: nothing can be waited for, and nothing complains."""
+    ended = threading.Event()
+
+    async def node(_state: Any) -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.set()
+
+    held = [chain("first", ("node", node)).compile().stream({})]
+    next(held[0])
+
+    async def drop() -> None:
+        held.clear()
+
+    portal.call(drop, at=None, thread=None, instead="await it")
+    assert ended.wait(10)
+
+
+def test_a_node_that_exits_ends_the_call_and_not_the_next_one() -> None:
+    def leave(_state: Any) -> None:
+        sys.exit(3)
+
+    with pytest.raises(SystemExit):
+        chain(("leave", leave)).compile().invoke({})
+    assert chain("a").compile().invoke({}) == {"log": ["a"]}
 
 
 @pytest.mark.slow
