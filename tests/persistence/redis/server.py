@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import subprocess
+import sys
 import tempfile
 import time
 from contextlib import contextmanager
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 OWN_URL = "ACTORGRAPH_TEST_REDIS_URL"
 """The environment variable that names a server to use instead of starting one; what begins with test_ is deleted."""
+
+GUARD = "import os, sys; sys.stdin.read(); os.kill(int(sys.argv[1]), 9)"
+"""A program that ends the server when the tests are gone, however they went."""
 
 
 class RedisServer:
@@ -51,6 +55,7 @@ class StartedRedis(RedisServer):
         self.folder = folder
         self.socket = folder / "valkey.sock"
         self._process: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
         super().__init__(f"unix://{self.socket}")
 
     def start(self) -> None:
@@ -61,6 +66,8 @@ class StartedRedis(RedisServer):
         words += ["--appendonly", "yes", "--appendfsync", "no", "--save", ""]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen([str(binary), *words], stdout=log, stderr=log)
+        guard = [sys.executable, "-c", GUARD, str(self._process.pid)]
+        self._guard = subprocess.Popen(guard, stdin=subprocess.PIPE)
         while True:
             try:
                 if self.client.ping():
@@ -72,10 +79,11 @@ class StartedRedis(RedisServer):
 
     def kill(self) -> None:
         """End it without a word."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
+        for process in (self._guard, self._process):
+            if process is not None:
+                process.kill()
+                process.communicate()
+        self._guard = self._process = None
 
 
 def platform_folder() -> str:
@@ -98,8 +106,8 @@ def serving() -> Iterator[RedisServer]:
         return
     with tempfile.TemporaryDirectory(prefix="valkey") as folder:
         started = StartedRedis(Path(folder))
-        started.start()
         try:
+            started.start()
             yield started
         finally:
             started.client.close()
