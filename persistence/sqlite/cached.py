@@ -11,7 +11,7 @@ from persistence.serde.serializer import place
 from persistence.serde.values import text_bytes
 from persistence.sqlite.faults import described
 from persistence.sqlite.layout import Layout
-from persistence.sqlite.opening import switch_to_wal
+from persistence.sqlite.opening import require_writable, switch_to_wal
 from persistence.sqlite.statements import migrations, queries
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def prepare(connection: sqlite3.Connection, path: str, patience: float) -> None:
         SchemaVersionError: A newer version of this library wrote it. It was not changed.
     """
     try:
+        require_writable(connection, path)
         _LAYOUT.check(connection, path)
         in_memory = not connection.execute("PRAGMA database_list").fetchone()[2]
         switch_to_wal(connection, path, patience, in_memory=in_memory)

@@ -7,6 +7,7 @@ run in the connection's thread.
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import time
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
@@ -75,6 +76,9 @@ TABLES: Final = {
 }
 """Columns of each table, with their place in the primary key."""
 
+_READ_ONLY: Final = re.compile(r"file:[^?]*\?(.*&)?(mode=ro|immutable=(1|on|true|yes))(&|#|$)")
+"""URIs of databases that are only read."""
+
 _NO_ROOM = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
 """How a full disk, or a limit on file sizes, shows."""
 
@@ -100,6 +104,23 @@ def require_sqlite() -> None:
         raise BackendOpenError(message)
 
 
+def require_writable(connection: sqlite3.Connection, path: str) -> None:
+    """Raise BackendOpenError for a file that cannot be written.
+
+    Asked before anything is read: reading a file in write-ahead mode makes two more beside it, and a connection that
+    cannot write leaves them there.
+    """
+    file = connection.execute("PRAGMA database_list").fetchone()[2]
+    effective = os.access in os.supports_effective_ids
+    kept_out = os.access(file, os.F_OK) and not os.access(file, os.W_OK, effective_ids=effective)
+    if kept_out or _READ_ONLY.match(path):
+        message = (
+            f"{path} cannot be opened: it is a readonly database, the file cannot be written: check its permissions "
+            "and those of its directory. It was not changed."
+        )
+        raise BackendOpenError(message)
+
+
 def prepare_writer(connection: sqlite3.Connection, path: str, synchronous: Synchronous, patience: float) -> bool:
     """Check the database, switch it to WAL and bring its tables up to date; return whether it lives in memory only.
 
@@ -108,6 +129,7 @@ def prepare_writer(connection: sqlite3.Connection, path: str, synchronous: Synch
         SchemaVersionError: A newer version of this library wrote it. It was not changed.
     """
     try:
+        require_writable(connection, path)
         _layout().check(connection, path)
         in_memory = not connection.execute("PRAGMA database_list").fetchone()[2]
         switch_to_wal(connection, path, patience, in_memory=in_memory)

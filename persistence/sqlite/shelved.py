@@ -13,7 +13,7 @@ from persistence.errors import BackendOpenError, CorruptDataError
 from persistence.serde.serializer import Typed
 from persistence.sqlite.faults import described
 from persistence.sqlite.layout import Layout
-from persistence.sqlite.opening import CACHE_KIB, WAL_PAGES, Synchronous, switch_to_wal
+from persistence.sqlite.opening import CACHE_KIB, WAL_PAGES, Synchronous, require_writable, switch_to_wal
 from persistence.sqlite.statements import migrations, queries
 from persistence.stores.carrying_out import Candidate, Row
 from persistence.stores.lanes import Failed
@@ -60,6 +60,7 @@ def prepare_writer(connection: sqlite3.Connection, path: str, synchronous: Synch
         SchemaVersionError: A newer version of this library wrote it. It was not changed.
     """
     try:
+        require_writable(connection, path)
         LAYOUT.check(connection, path)
         in_memory = not connection.execute("PRAGMA database_list").fetchone()[2]
         switch_to_wal(connection, path, patience, in_memory=in_memory)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import resource
+import shutil
 import sqlite3
+import subprocess
 import threading
-from contextlib import closing
+from contextlib import closing, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -213,6 +216,38 @@ async def test_a_file_that_cannot_be_written_is_refused(path: Path, existing: st
     with pytest.raises(BackendOpenError, match=r"readonly database.*check its permissions"):
         await SqliteSaver(f"file:{path}?mode=ro").__aenter__()
     assert path.read_bytes() == before
+
+
+@contextmanager
+def unwritable(path: Path) -> Iterator[None]:
+    """Let nobody write the file; whoever may write everything is kept out by the file system."""
+    if os.geteuid():
+        path.chmod(0o400)
+        yield
+        path.chmod(0o600)
+        return
+    chattr = shutil.which("chattr")
+    if chattr is None or subprocess.run([chattr, "+i", path], check=False, capture_output=True).returncode:
+        pytest.skip("this file system has no files that root cannot write")
+    try:
+        yield
+    finally:
+        subprocess.run([chattr, "-i", path], check=True)
+
+
+@pytest.mark.parametrize("kind", [SqliteSaver, SqliteStore, SqliteCache])
+@pytest.mark.parametrize("how", ["kept out", "?mode=ro", "?cache=private&immutable=1"])
+async def test_a_file_that_is_refused_has_nothing_left_beside_it(kind: Any, how: str, path: Path) -> None:
+    async with kind(path):
+        pass
+    before = path.read_bytes()
+    with nullcontext() if how.startswith("?") else unwritable(path):
+        with pytest.raises(BackendOpenError, match=r"check its permissions.*It was not changed"):
+            await kind(f"file:{path}{how}" if how.startswith("?") else path).__aenter__()
+        assert [file.name for file in path.parent.iterdir()] == [path.name]
+    assert path.read_bytes() == before
+    async with kind(path):
+        pass
 
 
 async def test_a_silent_refusal_of_write_ahead_mode_is_heard(path: Path) -> None:
