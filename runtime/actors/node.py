@@ -189,6 +189,7 @@ class NodeActor:
                 result = _command_of(signal)
                 if result is None:
                     raise
+            scope.pause_all_the_same()
             if before is not None and fingerprint(value) != before and result is not value:
                 msg = (
                     f"Node {task.name!r} changed its input in place. Such a change is not recorded: return it as an "
@@ -248,6 +249,7 @@ class NodeActor:
                 values[key] = manager.get(task.moment)
             seen = values if branch.schema.build is None else branch.schema.build(values)
         answer = await branch.call(context, scope, seen)
+        scope.pause_all_the_same()
         return branch_writes(cells.plan, self.node.name, branch, answer)
 
     def _retry_pause(self, scope: Scope, error: Exception) -> float | None:

@@ -11,7 +11,7 @@ from runtime.context.passing import LIBRARY, heard, seat
 from runtime.context.runtime import ExecutionInfo, RunControl, Runtime
 from runtime.engine.questions import Questions
 from runtime.engine.tasks import HandlerTask
-from runtime.errors import NodeError
+from runtime.errors import GraphInterrupt, NodeError, StreamOverflowError
 from runtime.types.asking import ASKER
 
 if TYPE_CHECKING:
@@ -171,7 +171,11 @@ class Scope:
         above = self.run.answerer
         if above is not None:
             aside = aside or above.aside or self.run.width > 1
-            return above.scope.put(value, response_schema, aside=aside, askers=(*askers, self))
+            try:
+                return above.scope.put(value, response_schema, aside=aside, askers=(*askers, self))
+            except GraphInterrupt as pause:
+                self.questions.take_over(pause.interrupts)
+                raise
         return self.questions.ask(value, response_schema, self.run.loose_answers, aside=aside, askers=askers)
 
     @property
@@ -182,8 +186,13 @@ class Scope:
 
     @property
     def pausing(self) -> bool:
-        """Whether this attempt has asked something that has no answer."""
-        return self._questions is not None and bool(self._questions.asked)
+        """Whether this attempt has asked something that has no answer, or a subgraph of it has stopped."""
+        return self._questions is not None and self._questions.open
+
+    def pause_all_the_same(self) -> None:
+        """Pause the node if it, or a router of it, has caught a pause: what was asked waits for its answer."""
+        if self.pausing:
+            raise GraphInterrupt
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -282,7 +291,11 @@ class Scope:
     def tell(self, mode: str, item: Any, *, once: bool = False) -> None:
         """Put an item on the stream of a mode; ``once``: unless its message was told before."""
         self.alive(observable=True)
-        self.run.write_custom(item, mode, once=once)
+        try:
+            self.run.write_custom(item, mode, once=once)
+        except StreamOverflowError as error:
+            msg = f"Node {self.task.name!r}: {error}"
+            raise StreamOverflowError(msg) from None
 
     def heartbeat(self) -> None:
         """Restart the idle timeout."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Questions:
     """What one attempt asks."""
 
-    __slots__ = ("_calls", "_claimed", "_from_below", "_task", "asked", "at_once", "settled")
+    __slots__ = ("_calls", "_claimed", "_from_below", "_task", "asked", "at_once", "settled", "stopped")
 
     def __init__(self, task: Task) -> None:
         self._task = task
@@ -36,6 +36,8 @@ class Questions:
         """Who asked in subgraphs without state, level by level; and the id of what was asked at once."""
         self.asked: list[Interrupt] = []
         """Those without an answer, with those of subgraphs."""
+        self.stopped = False
+        """Whether a subgraph has paused, for answers or at a breakpoint."""
         self.settled: list[Interrupt] = []
         """Those asked at once that have their answer: kept, because the answer is found by the question's value."""
 
@@ -55,21 +57,30 @@ class Questions:
 
     def withdraw(self, asker: object) -> None:
         """Forget what an asker in a subgraph without state has asked: it is tried again, and asks the same again."""
-        kept = []
+        kept, gone = [], set()
         for askers, mine in self._from_below:
             if asker not in askers:
                 kept.append((askers, mine))
             elif mine is None:
                 self._calls -= 1
+                gone.add(interrupt_id(self._task.ns, self._calls))
             else:
                 self._claimed.discard(mine)
+                gone.add(mine)
         self._from_below = kept
+        self.asked = [question for question in self.asked if question.id not in gone]
         self.settled = [question for question in self.settled if question.id in self._claimed]
 
     def take_over(self, questions: tuple[Interrupt, ...]) -> None:
-        """Add the questions of a subgraph."""
+        """Add the questions of a subgraph; there are none where it stops at a breakpoint or for a drain."""
+        self.stopped = True
         known = {question.id for question in self.asked}
         self.asked.extend(question for question in questions if question.id not in known)
+
+    @property
+    def open(self) -> bool:
+        """Whether something waits: an answer is due, or a subgraph has stopped."""
+        return self.stopped or bool(self.asked)
 
     def left(self, asked: tuple[Interrupt, ...]) -> tuple[list[Interrupt], list[Interrupt]]:
         """Return earlier questions that did not come up this time: those that wait, and those that have an answer.

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import anyio
 import pytest
-from anyio import to_thread
+from anyio import create_task_group, to_thread
+from sniffio import current_async_library
 
 from runtime.errors import GraphInterrupt, NodeInterrupt
+from runtime.func import entrypoint
 from runtime.graph import END, START, StateGraph
 from runtime.types import Command, RetryPolicy, Send, interrupt
-from tests.stories.graphs import CONFIG, Log, chain, fan
+from tests.stories.graphs import CONFIG, Log, chain, fan, note
 from tests.stories.nests import Runs, asked, questions
 
 pytestmark = pytest.mark.anyio
@@ -68,17 +72,124 @@ async def test_finally_runs_on_every_pass(saver: Any) -> None:
     assert done == ["finally", "finally"]
 
 
-async def test_a_pause_can_be_caught_by_its_name(saver: Any) -> None:
+async def test_a_question_waits_even_if_its_pause_is_caught(saver: Any) -> None:
+    runs = Runs()
+
     async def ask(_state: Log) -> dict[str, Any]:
+        runs["ask"] += 1
         try:
-            interrupt("q")
+            return {"log": [interrupt("q")]}
         except GraphInterrupt as pause:
             return {"log": [f"caught {pause.interrupts[0].value}"]}
-        return {}
 
-    graph = chain(("ask", ask)).compile(checkpointer=saver)
-    assert await graph.ainvoke({}, CONFIG) == {"log": ["caught q"]}
-    assert (await graph.aget_state(CONFIG)).interrupts == ()
+    graph = chain(("ask", ask), "end").compile(checkpointer=saver)
+    assert asked(await graph.ainvoke({}, CONFIG)) == ["q"]
+    assert (await graph.aget_state(CONFIG)).next == ("ask",)
+    assert await graph.ainvoke(Command(resume="yes"), CONFIG) == {"log": ["yes", "end"]}
+    assert runs["ask"] == 2
+
+
+async def swallowing(call: Callable[[], Any]) -> Any:
+    try:
+        return await call()
+    except:  # noqa: E722 - what careless code does
+        return "swallowed"
+
+
+async def gathering(call: Callable[[], Any]) -> Any:
+    if current_async_library() == "asyncio":
+        return (await asyncio.gather(call(), return_exceptions=True))[0]
+    got: list[Any] = []
+
+    async def one() -> None:
+        got.append(await swallowing(call))
+
+    async with create_task_group() as group:
+        group.start_soon(one)
+    return got[0]
+
+
+@pytest.mark.parametrize("around", [swallowing, gathering])
+@pytest.mark.parametrize("place", ["node", "child", "child without state", "router", "flow"])
+async def test_a_pause_cannot_be_swallowed(saver: Any, place: str, around: Any) -> None:
+    async def ask(_given: Any = None) -> Any:
+        return interrupt("q")
+
+    async def asking(_state: Log) -> dict[str, Any]:
+        return {"log": [await around(ask)]}
+
+    kept = False if place == "child without state" else None
+    child = chain(("ask", _node_of(ask))).compile(checkpointer=kept)
+
+    async def calling(_state: Log) -> dict[str, Any]:
+        return {"log": [str(await around(lambda: child.ainvoke({})))]}
+
+    async def router(_state: Log) -> str:
+        return str(await around(ask))
+
+    graph: Any
+    if place == "flow":
+        graph = entrypoint(checkpointer=saver)(_flow_of(lambda: around(ask)))
+    elif place == "router":
+        builder = chain("a", schema=Log)
+        builder.add_node("b", note("b"))
+        builder.add_conditional_edges("a", router, ["b", END])
+        graph = builder.compile(checkpointer=saver)
+    else:
+        graph = chain(("n", asking if place == "node" else calling)).compile(checkpointer=saver)
+    assert asked(await graph.ainvoke({}, CONFIG)) == ["q"]
+    assert [one.value for one in (await graph.aget_state(CONFIG)).interrupts] == ["q"]
+    result = await graph.ainvoke(Command(resume="b"), CONFIG)
+    assert "__interrupt__" not in result
+    assert "b" in str(result)
+    assert "swallowed" not in str(result)
+
+
+def _node_of(ask: Any) -> Any:
+    async def node(_state: Log) -> dict[str, Any]:
+        return {"log": [await ask()]}
+
+    return node
+
+
+def _flow_of(work: Callable[[], Any]) -> Any:
+    async def flow(_given: Any) -> Any:
+        return await work()
+
+    return flow
+
+
+async def test_a_breakpoint_in_a_subgraph_cannot_be_swallowed_either(saver: Any) -> None:
+    child = chain("s").compile(interrupt_before=["s"])
+
+    async def calling(_state: Log) -> dict[str, Any]:
+        return {"log": [str(await swallowing(lambda: child.ainvoke({})))]}
+
+    graph = chain(("n", calling)).compile(checkpointer=saver)
+    await graph.ainvoke({}, CONFIG)
+    assert (await graph.aget_state(CONFIG)).next == ("n",)
+    assert "'s'" in (await graph.ainvoke(None, CONFIG))["log"][0]
+
+
+async def test_what_a_failed_attempt_asked_is_forgotten_if_the_next_does_not_ask(saver: Any) -> None:
+    runs = Runs()
+
+    async def fickle(_state: Log) -> dict[str, Any]:
+        runs["fickle"] += 1
+        if runs["fickle"] == 1:
+            with suppress(GraphInterrupt):
+                interrupt("q")
+            raise ConnectionError
+        return {"log": ["well"]}
+
+    builder = StateGraph(Log).add_node("f", fickle, retry_policy=RetryPolicy(initial_interval=0, jitter=False))
+    child = builder.add_edge(START, "f").compile(checkpointer=False)
+
+    async def calling(_state: Log) -> Any:
+        return await child.ainvoke({})
+
+    graph = chain(("n", calling)).compile(checkpointer=saver)
+    assert await graph.ainvoke({}, CONFIG) == {"log": ["well"]}
 
 
 async def test_a_retry_policy_does_not_retry_a_pause(saver: Any) -> None:
