@@ -86,7 +86,8 @@ class Layout(NamedTuple):
             message = (
                 f"{name} belongs to another program: {', '.join(sorted(present))} exist, but {', '.join(wrong)} are "
                 "not as this library makes them. Use another database, or another schema by adding "
-                "?search_path=NAME to the URL. Nothing was changed."
+                "?search_path=NAME to the URL. Nothing was changed. If LangGraph made it, `actorgraph migrate` brings "
+                "what it holds over."
             )
             raise BackendOpenError(message)
         return seen
