@@ -85,7 +85,12 @@ async def _located(
     if config.checkpoint_ns:
         candidates = [_at_home(each, program) for each in find(program.plan, config.checkpoint_ns)]
         if not candidates and strict:
-            msg = f"Subgraph {config.checkpoint_ns!r} not found in graph {program.plan.name!r}."
+            nodes = [node.name for node in program.plan.nodes.values() if node.subgraphs]
+            msg = (
+                f"Subgraph {config.checkpoint_ns!r} not found in graph {program.plan.name!r}. Nodes that run "
+                f"subgraphs: {', '.join(nodes) or 'none'}. A subgraph's config is that of its snapshot: "
+                "aget_state(config, subgraphs=True).tasks[0].state.config."
+            )
             raise ValueError(msg)
     candidates = candidates or [program]
     for child in candidates:
