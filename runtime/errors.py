@@ -140,6 +140,16 @@ class UnknownInterruptError(RuntimeLibraryError, ValueError, RuntimeError):
         self.interrupt_ids = tuple(interrupt_ids)
         self.pending_ids = tuple(pending_ids)
 
+    def on(self, thread_id: str, ns: str) -> UnknownInterruptError:
+        """Return it with the thread named, and the namespace inside a subgraph."""
+        where = f"Thread {thread_id!r}" + (f", namespace {ns!r}" if ns else "")
+        return UnknownInterruptError(
+            f"{where}: {self}",
+            reason=self.reason,
+            interrupt_ids=self.interrupt_ids,
+            pending_ids=self.pending_ids,
+        )
+
 
 UNFIT_ANSWER = "This answer does not fit the question's response_schema; the question still waits."
 """Noted on the validating library's own error."""
@@ -155,7 +165,10 @@ class NodeCancelledError(RuntimeLibraryError):
 
 
 class StoredNodeError(RuntimeLibraryError):
-    """A node's failure as it was stored, for an error handler that runs after a restart; its text is the error's."""
+    """What an error handler that runs in a later process finds in ``NodeError.error``.
+
+    The node's exception itself is not stored: ``str()`` of this is the ``repr()`` of it. Nothing raises it.
+    """
 
 
 class NodeTimeoutError(RuntimeLibraryError):
@@ -178,8 +191,9 @@ class NodeTimeoutError(RuntimeLibraryError):
 class GraphDrained(RuntimeLibraryError):  # noqa: N818 - LangGraph's public name
     """A drain was requested; the current superstep was finished and saved. Resume with None."""
 
-    def __init__(self, reason: str | None = None) -> None:
-        super().__init__(f"The run was drained: {reason or 'no reason given'}. Resume it with None as input.")
+    def __init__(self, reason: str | None = None, thread_id: str | None = None) -> None:
+        where = "" if thread_id is None else f" of thread {thread_id!r}"
+        super().__init__(f"The run{where} was drained: {reason or 'no reason given'}. Resume it with None as input.")
         self.reason = reason
 
 

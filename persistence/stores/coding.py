@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from persistence.contracts.store import Item, Namespace, SearchItem, Value
-from persistence.errors import CorruptDataError
+from persistence.errors import CorruptDataError, SerializationError
 from persistence.serde.registry import register_types
 from persistence.serde.serializer import Serializer, Typed, place
 
@@ -24,8 +24,13 @@ class Codec:
         self.serde = serde
 
     def encode(self, namespace: Namespace, key: str, value: Value) -> Typed:
-        """Return the stored form of a value. Raises SerializationError."""
-        return self.serde.seal(self.serde.dumps_typed(value), _place("value", namespace, key))
+        """Return the stored form of a value. Raises SerializationError naming the item."""
+        try:
+            typed = self.serde.dumps_typed(value)
+        except SerializationError as error:
+            message = f"The item {key!r} of {namespace!r} cannot be stored: {error}"
+            raise SerializationError(message) from error
+        return self.serde.seal(typed, _place("value", namespace, key))
 
     def decode(self, namespace: Namespace, key: str, typed: Typed) -> Value:
         """Return the value of a stored form.

@@ -164,7 +164,11 @@ def by_id(known: Collection[str], waiting_ids: Sequence[str], resume: Any) -> Ma
     if is_id_map(resume):
         unknown = [key for key in resume if key not in known]
         if unknown:
-            msg = f"No pending interrupt has the id {unknown[0]!r}. Pending: {list(known) or 'none'}."
+            msg = (
+                f"No pending interrupt has the id {unknown[0]!r}. Pending: {list(known) or 'none'}. It may have its "
+                "answer, or an edit or new input has taken it back: aget_state(config).interrupts lists what waits, "
+                "and None as input asks again."
+            )
             raise UnknownInterruptError(msg, reason="not_pending", interrupt_ids=unknown, pending_ids=list(known))
         answers: Mapping[str, Any] = resume
         return answers

@@ -327,8 +327,8 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         """Check the graph and make it runnable.
 
         Args:
-            checkpointer: saver that keeps checkpoints. As a subgraph: None uses the parent's saver and starts afresh each
-                time; True uses it too and keeps the state from one run of the thread to the next; False keeps
+            checkpointer: saver that keeps checkpoints. As a subgraph: None uses the parent's saver and starts afresh
+                each time; True uses it too and keeps the state from one run of the thread to the next; False keeps
                 nothing, so that a pause starts it over; a saver of its own is used. By itself: with None or False
                 nothing is kept, and True is an error.
             cache: keeps the results of nodes that have a CachePolicy.

@@ -24,6 +24,7 @@ from runtime.streaming.hub import Hub, check_modes, check_version, parted
 from runtime.types.config import CallConfig, merge_configs, parse_config
 from runtime.types.parameters import ContextT, InputT, OutputT, StateT
 from runtime.types.policy import DURABILITIES
+from runtime.types.telling import add_note
 
 if TYPE_CHECKING:
     from runtime.context.runtime import RunControl
@@ -306,8 +307,11 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
         """Return the state of a thread now, or at ``checkpoint_id``. An empty thread gives an empty snapshot.
 
         Args:
-            config: the thread, and if need be the checkpoint.
-            subgraphs: fill in the states of subgraphs that have not finished.
+            config: the thread; a ``checkpoint_id`` addresses an older checkpoint, a ``checkpoint_ns`` a subgraph (the
+                ``state`` of a task that runs one is such a config).
+            subgraphs: let ``state`` of each task that runs a subgraph be the subgraph's snapshot, at all depths, in
+                place of its config. Subgraphs that a function calls are found too, unless compiled with
+                ``checkpointer=False``.
 
         Raises:
             ValueError: the graph has no checkpointer.
@@ -354,7 +358,17 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
         The node does not run; its edges and routers decide what runs next. Nothing already stored changes: the update
         is a new checkpoint, and at an older ``checkpoint_id`` a new branch.
 
+        Args:
+            config: the thread, and if need be a ``checkpoint_id``; with a ``checkpoint_ns`` (``aget_state(...,
+                subgraphs=True).tasks[0].state.config``) the update goes to that subgraph, as if a node of it had
+                returned. Questions that the subgraph had put are taken back.
+            values: what the node would return.
+            as_node: its name. Without it, the only node there is, or that ran last. ``END`` with None ends the thread,
+                ``"__input__"`` gives new input, ``"__copy__"`` makes a sibling of the checkpoint.
+            task_id: id under which the update is recorded, where it stands for a task that is known already.
+
         Raises:
+            ValueError: the graph has no checkpointer, or no subgraph at ``checkpoint_ns``.
             InvalidUpdateError: it cannot be told which node is meant, or the values do not fit.
             CheckpointNotFoundError: the addressed checkpoint does not exist.
 
@@ -429,11 +443,23 @@ def require_thread(config: CallConfig) -> None:
 
 
 def coerce_context(schema: Any, context: Any) -> Any:
-    """Return the context as its schema's class, where a dict was given for one that builds instances."""
+    """Return the context as its schema's class, where a dict was given for one that builds instances.
+
+    Whatever else was given is passed on as it is, and a dict for a TypedDict too.
+    """
     if schema is None or not isinstance(context, Mapping):
         return context
     kind = introspect(schema).kind
-    return schema(**context) if kind in ("dataclass", "pydantic", "struct") else context
+    if kind not in ("dataclass", "pydantic", "struct"):
+        return context
+    try:
+        return schema(**context)
+    except Exception as error:
+        name = getattr(schema, "__name__", repr(schema))
+        add_note(
+            error, f"While making a {name}, the context_schema, of what was given as context= (keys: {list(context)})."
+        )
+        raise
 
 
 def _durability(durability: Durability | None, *, checkpoint_during: bool | None) -> Durability:

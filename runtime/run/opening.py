@@ -169,7 +169,10 @@ class Opening:
             raise EmptyInputError(msg)
         if isinstance(given, Command):
             if given.update is None and not given.goto:
-                msg = "Received a Command with neither update nor goto on a thread that has nothing to resume."
+                msg = (
+                    f"Received a Command with neither update nor goto, and thread {run.config.thread_id!r} has nothing "
+                    "to resume: nothing is saved for it. Start it with input, or check the thread_id."
+                )
                 raise EmptyInputError(msg)
             if given.goto:
                 fold(run.cells, [command_writes(run.plan, INPUT, given)], {}, bump=False)
@@ -221,7 +224,10 @@ class Opening:
         replaying = self._replays(addressed=addressed, on_the_way=bool(on_the_way))
         if not replaying:
             match(tasks, self.saved.pending_writes)
-            answered = await self._answered(tasks, on_the_way, superseded=superseded)
+            try:
+                answered = await self._answered(tasks, on_the_way, superseded=superseded)
+            except UnknownInterruptError as error:
+                raise error.on(run.config.thread_id or "", run.ns) from None
         forking = self.sent_back or superseded or (addressed and command is None and not self._is_fresh_fork())
         if command is not None and (command.update is not None or command.goto):
             tasks = await self._apply_command(command, tasks, record=not forking)
@@ -441,7 +447,10 @@ class Opening:
             )
             raise InvalidUpdateError(msg)
         if command.resume is None and command.update is None and not command.goto:
-            msg = "Received empty Command input: give it update, goto or resume."
+            msg = (
+                "Received empty Command input: give it update, goto or resume. resume=None is no answer; to answer a "
+                "question with None, name it: Command(resume={id: None}), with the id of the Interrupt."
+            )
             raise EmptyInputError(msg)
 
 

@@ -104,7 +104,10 @@ def _merged(dialect: _Dicts | _LangChain, left: list[Any], right: list[Any]) -> 
     for message, identity, removes in zip(right, ids, removals, strict=True):
         if identity not in places:
             if removes:
-                msg = f"Attempting to delete a message with an ID that doesn't exist ('{identity}')."
+                msg = (
+                    f"Attempting to delete a message with an ID that doesn't exist ('{identity}'). Take the ids from "
+                    "the messages that the state holds, or remove all with RemoveMessage(id=REMOVE_ALL_MESSAGES)."
+                )
                 raise ValueError(msg)
             places[identity] = len(merged)
             merged.append(message)

@@ -129,9 +129,8 @@ class TimeoutPolicy:
 class CachePolicy:
     """Keep a node's result for equal inputs.
 
-    The input is all that counts: what else the node reads, as ``runtime.context``, its config, the store or the clock, is
-    no part of the key. Where the result depends on such things, give a ``key_func`` that has them from elsewhere, such as
-    the state, or do not cache the node.
+    The input is all that counts: what else the node reads, as ``runtime.context``, its config, the store or the clock,
+    is no part of the key. Where the result depends on such things, let them come with the state, or do not cache it.
     """
 
     key_func: Callable[..., str | bytes] | None = None

@@ -4,6 +4,7 @@ from typing import Any
 
 import anyio
 import pytest
+from langchain_core.messages import RemoveMessage
 
 from runtime import errors
 from runtime.errors import (
@@ -11,17 +12,20 @@ from runtime.errors import (
     ConfigError,
     EmptyInputError,
     GraphBubbleUp,
+    GraphDrained,
     GraphInterrupt,
     GraphRecursionError,
     InvalidUpdateError,
     NodeTimeoutError,
     OrphanedTaskError,
+    StreamOverflowError,
     UnknownInterruptError,
     UnknownNodeError,
     UnknownStreamModeError,
 )
-from runtime.graph import END, START, StateGraph
-from runtime.types import interrupt
+from runtime.graph import END, START, MessagesState, StateGraph
+from runtime.runtime import RunControl
+from runtime.types import Command, StreamWriter, interrupt
 from tests.stories.graphs import CONFIG, Gate, Log, chain, fan, history, note, thread
 
 pytestmark = pytest.mark.anyio
@@ -236,3 +240,72 @@ async def test_a_generator_exit_of_a_node_is_a_failure_and_closes_nothing(
         await graph.ainvoke({}, CONFIG)
     assert isinstance(caught.value.__cause__, GeneratorExit)
     assert (await graph.aget_state(CONFIG)).next == ("node",)
+
+
+# What the texts say: where it happened, and what to do
+
+
+async def test_an_empty_command_says_how_none_is_answered(saver: Any) -> None:
+    graph = chain(("ask", _asking)).compile(checkpointer=saver)
+    (question,) = (await graph.ainvoke({}, CONFIG))["__interrupt__"]
+    with pytest.raises(EmptyInputError, match=r"Command\(resume=\{id: None\}\)"):
+        await graph.ainvoke(Command(resume=None), CONFIG)
+    assert await graph.ainvoke(Command(resume={question.id: None}), CONFIG) == {"log": [None]}
+
+
+async def test_an_unknown_question_names_thread_and_way_out(saver: Any) -> None:
+    graph = chain(("ask", _asking)).compile(checkpointer=saver)
+    await graph.ainvoke({}, CONFIG)
+    with pytest.raises(
+        UnknownInterruptError, match=r"^Thread 't': No pending .* aget_state\(config\).interrupts"
+    ) as refused:
+        await graph.ainvoke(Command(resume={"0" * 32: 1}), CONFIG)
+    assert (refused.value.reason, refused.value.interrupt_ids) == ("not_pending", ("0" * 32,))
+
+
+async def test_an_answer_to_an_empty_thread_names_it(saver: Any) -> None:
+    graph = chain(("ask", _asking)).compile(checkpointer=saver)
+    with pytest.raises(EmptyInputError, match="thread 'new' has nothing to resume"):
+        await graph.ainvoke(Command(resume=1), thread("new"))
+
+
+async def test_a_drain_names_the_thread(saver: Any) -> None:
+    control = RunControl()
+    control.request_drain("deploy")
+    with pytest.raises(GraphDrained, match="The run of thread 't' was drained: deploy. Resume it with None"):
+        await chain("a").compile(checkpointer=saver).ainvoke({}, CONFIG, control=control)
+    with pytest.raises(GraphDrained, match="The run was drained"):
+        await chain("a").compile().ainvoke({}, control=control)
+
+
+async def test_an_unknown_subgraph_names_the_known_ones(saver: Any) -> None:
+    graph = chain(("p", chain("s").compile()), "q").compile(checkpointer=saver)
+    await graph.ainvoke({}, CONFIG)
+    config = {"configurable": {"thread_id": "t", "checkpoint_ns": "zzz"}}
+    with pytest.raises(ValueError, match=r"'zzz' not found .* Nodes that run subgraphs: p\. .*subgraphs=True"):
+        await graph.aupdate_state(config, {"log": ["x"]})
+
+
+async def test_a_flooded_stream_names_the_node() -> None:
+    async def flood(_state: Log, writer: StreamWriter) -> None:
+        while True:
+            writer("x")
+
+    graph = chain(("flood", flood)).compile()
+    with pytest.raises(StreamOverflowError, match="Node 'flood': .*without ever waiting"):
+        async for _ in graph.astream({}, stream_mode="custom"):
+            await anyio.lowlevel.checkpoint()
+
+
+async def test_the_removal_of_an_unknown_message_names_key_and_way_out(saver: Any) -> None:
+    async def forget(_state: MessagesState) -> dict[str, Any]:
+        return {"messages": [RemoveMessage(id="9")]}
+
+    graph = chain(("forget", forget), schema=MessagesState).compile(checkpointer=saver)
+    with pytest.raises(ValueError, match=r"'9'.*REMOVE_ALL_MESSAGES") as refused:
+        await graph.ainvoke({"messages": [("user", "hi")]}, CONFIG)
+    assert "'messages'" in " ".join(refused.value.__notes__)
+
+
+async def _asking(_state: Log) -> dict[str, Any]:
+    return {"log": [interrupt("q")]}

@@ -66,11 +66,26 @@ async def test_the_context_is_what_the_caller_passed_in_the_schemas_shape(
 
 async def test_a_context_that_does_not_fit_its_schema_is_refused() -> None:
     graph = with_context(note("n"), Ctx).compile()
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError) as refused:
         await graph.ainvoke({}, context={"wrong": 1})
+    assert refused.value.__notes__ == [
+        "While making a Ctx, the context_schema, of what was given as context= (keys: ['wrong'])."
+    ]
     graph = with_context(note("n"), PydanticCtx).compile()
-    with pytest.raises(ValidationError):
+    with pytest.raises(ValidationError) as invalid:
         await graph.ainvoke({}, context={"user": [1]})
+    assert "context=" in invalid.value.__notes__[0]
+
+
+@pytest.mark.parametrize(("schema", "given"), [(Ctx, "eve"), (PydanticCtx, Ctx("eve")), (DictCtx, {"user": 5})])
+async def test_only_a_dict_for_a_class_is_checked(schema: Any, given: Any) -> None:
+    seen: list[Any] = []
+
+    async def n(_state: Log, runtime: Runtime) -> None:
+        seen.append(runtime.context)
+
+    await with_context(n, schema).compile().ainvoke({}, context=given)
+    assert seen == [given]
 
 
 async def test_execution_info_says_which_execution_this_is(saver: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict, deque
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -178,7 +179,7 @@ async def test_what_cannot_be_stored_is_refused_and_nothing_happens(store: Manag
 
     unstorable: list[dict[str, Any]] = [{"a": Unregistered()}, {"a": lambda: None}, {"f": iter([])}]
     for value in unstorable:
-        with pytest.raises(SerializationError):
+        with pytest.raises(SerializationError, match=f"The item .l. of {re.escape(repr(NS))} cannot be stored: "):
             await store.abatch([PutOp(NS, "k", {"a": 2}), PutOp(NS, "l", value)])
     for wrong in ("text", [1, 2], 5, Point(1, 2)):
         with pytest.raises(TypeError, match="must be a dict"):
