@@ -28,8 +28,6 @@ MOST: Final = 2**31 - 1
 
 FIELDS: Final = (
     "number",
-    "namespace",
-    "key",
     "type",
     "value",
     "created_at",
@@ -37,7 +35,7 @@ FIELDS: Final = (
     "ttl",
     "expires_at",
 )
-ADDRESS: Final = ("number", "namespace", "key")
+VECTOR_FIELDS: Final = ("number", "dims", "vectors_type", "vectors")
 
 IN_ORDER: Final = (("number", 1),)
 
@@ -140,7 +138,7 @@ class _Reader:
 
     async def _entries(self, where: Document, limit: int) -> list[Entry]:
         found = await self._session.find(where, fields=("number",), order=IN_ORDER, limit=limit)
-        return [Entry(document["number"], document["_id"]) for document in found]
+        return [Entry(document["number"], document["_id"]) for document in map(_checked, found)]
 
     async def _in_order(self, search: Search, entries: Sequence[Entry]) -> AsyncIterator[Found]:
         """Yield what passes, with what gives its value, page by page."""
@@ -166,7 +164,7 @@ class _Reader:
             passing = {row.number async for row, _, _ in self._in_order(search, entries)}
             entries = [entry for entry in entries if entry.number in passing]
         for page in _pages(entries):
-            found = await self._documents([entry.id for entry in page], ("dims", "vectors_type", "vectors", *ADDRESS))
+            found = await self._documents([entry.id for entry in page], VECTOR_FIELDS)
             pieces = await self._pieces(found.values(), "vectors", VECTORS)
             for entry in page:
                 document = found.get(entry.id)
@@ -192,7 +190,7 @@ class _Reader:
         if not names:
             return {}
         found = await self._session.find({"_id": {"$in": list(names)}}, fields=fields)
-        return {document["_id"]: document for document in found}
+        return {document["_id"]: _checked(document) for document in found}
 
     async def _pieces(self, documents: Any, field: str, suffix: str) -> dict[str, bytes]:
         names = [name for document in documents for name in pieces_of(document["_id"] + suffix, document.get(field))]
@@ -206,7 +204,7 @@ class _Reader:
         if not isinstance(kind, str) or document.get("dims") != self._dims:
             return None
         data = whole(document["_id"] + VECTORS, document.get("vectors"), pieces) or b""
-        return self._codec.decode_vectors(from_column(document["namespace"]), document["key"], (kind, data))
+        return self._codec.decode_vectors(*_address(document), (kind, data))
 
     def _value(self, row: Row) -> Value:
         return self._codec.decode(row.namespace, row.key, row.typed)
@@ -226,15 +224,30 @@ def _same(value: Value) -> Value:
     return value
 
 
+def _address(document: Mapping[str, Any]) -> tuple[Namespace, str]:
+    """Return where an item is: its id says so."""
+    _, namespace, key = document["_id"].split("\0")
+    return from_column(namespace), key
+
+
+def _checked(document: Document) -> Document:
+    """Return an item's document if what it is told by is of the right kind. Raises CorruptDataError."""
+    expires_at = document.get("expires_at")
+    if isinstance(document.get("number"), int) and (expires_at is None or isinstance(expires_at, int | float)):
+        return document
+    raise _damaged(document, "its number or its expiry is none")
+
+
 def _row(document: Document, pieces: Mapping[str, bytes]) -> Row:
-    namespace, key = from_column(document["namespace"]), document["key"]
+    namespace, key = _address(document)
     try:
-        created, updated = (
-            datetime.fromisoformat(document["created_at"]),
-            datetime.fromisoformat(document["updated_at"]),
-        )
+        created, updated = (datetime.fromisoformat(document[each]) for each in ("created_at", "updated_at"))
         typed: Typed = document["type"], whole(document["_id"], document["value"], pieces) or b""
         return Row(document["number"], namespace, key, typed, created, updated, document["ttl"], document["expires_at"])
     except (KeyError, TypeError, ValueError) as error:
-        message = f"The item {key!r} of {namespace!r} is damaged: {type(error).__name__}: {error}. Put it again."
-        raise CorruptDataError(message) from error
+        raise _damaged(document, f"{type(error).__name__}: {error}") from error
+
+
+def _damaged(document: Mapping[str, Any], what: str) -> CorruptDataError:
+    namespace, key = _address(document)
+    return CorruptDataError(f"The item {key!r} of {namespace!r} is damaged: {what}. Put it again.")

@@ -138,9 +138,11 @@ class Session:
 
     async def count_up(self, name: str, by: int) -> int:
         """Add to a counter and return what it then is."""
-        found: Any = await self._collection.find_one_and_update(
-            {"_id": name}, {"$inc": {"count": by}}, upsert=True, return_document=True, session=self._transaction
-        )
+        found: Any = None
+        while found is None:  # of two that create it at once, one may be told of nothing
+            found = await self._collection.find_one_and_update(
+                {"_id": name}, {"$inc": {"count": by}}, upsert=True, return_document=True, session=self._transaction
+            )
         return int(found["count"])
 
 

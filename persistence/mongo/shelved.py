@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from pymongo import ASCENDING, DeleteMany, IndexModel, UpdateMany, UpdateOne
 
 from persistence.contracts.store import Namespace
-from persistence.mongo.chunks import PART, check_room, cut, joined
+from persistence.mongo.chunks import MIB, PART, check_room, cut, joined
 from persistence.mongo.server import Layout, Session
 from persistence.serde.serializer import Typed
 from persistence.stores.namespaces import column
@@ -165,7 +165,7 @@ def _document(put: Put, typed: Typed, now: float, dims: int) -> tuple[Document, 
         "ttl": put.ttl,
         "expires_at": until,
         **vanishes,
-        **_indexed(put.vectors, where, dims, PART - min(len(data), PART), vanishes, pieces),
+        **_indexed(put.vectors, where, dims, MIB if isinstance(value, bytes) else PART, vanishes, pieces),
     }
     return fields, pieces
 

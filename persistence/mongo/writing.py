@@ -140,7 +140,7 @@ async def _check_heads(session: Session, moves: Iterable[Fenced]) -> None:
         _, thread_id, ns, name = document["_id"].split("\0")
         held.add((thread_id, ns, name))
         heads[thread_id, ns] = max(heads.get((thread_id, ns), ""), name)
-    for place in oldest.keys() - heads.keys():
+    for place in [place for place, name in oldest.items() if name and place not in heads]:
         newest = await session.find({"_id": within("checkpoint", *place)}, fields=("_id",), order=OF_A_SPACE, limit=1)
         heads.update((place, document["_id"].split("\0")[3]) for document in newest)
     check_heads(moves, lambda thread_id, ns: heads.get((thread_id, ns)), held.__contains__)
