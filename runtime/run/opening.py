@@ -317,7 +317,7 @@ class Opening:
         assert run.nested is not None  # noqa: S101 - see the caller
         waiting_ids = {question.id for task in tasks for question in waiting(task)}
         ours = {key: value for key, value in resume.items() if key in waiting_ids}
-        if resume and not waiting_ids and run.family.spare_answers:
+        if resume and tasks and not waiting_ids and run.family.spare_answers:
             run.loose_answers.append(run.family.spare_answers.pop())
         run.answering = True
         caller = run.nested.scope.task

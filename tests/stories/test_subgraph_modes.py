@@ -84,6 +84,21 @@ async def test_several_calls_of_one_task_keep_a_state_each(saver: Any) -> None:
     assert set(await count_of(saver)) == {"", "f", "f|1"}
 
 
+@pytest.mark.parametrize("kept", [None, True])
+async def test_several_calls_of_one_task_get_an_answer_each(saver: Any, kept: Any) -> None:
+    child = chain(Runs().asker("n")).compile(checkpointer=kept)
+
+    async def thrice(_state: Log) -> dict[str, Any]:
+        return {"log": [(await child.ainvoke({"log": []}))["log"][-1] for _ in range(3)]}
+
+    graph = chain(("p", thrice)).compile(checkpointer=saver)
+    result = await graph.ainvoke({"log": []}, CONFIG)
+    for answer in ("A", "B", "C"):
+        assert asked(result) == ["n?"]
+        result = await graph.ainvoke(Command(resume=answer), CONFIG)
+    assert result == {"log": ["n:A", "n:B", "n:C"]}
+
+
 async def test_a_restart_of_the_program_keeps_it(database: str) -> None:
     for expected in (["1"], ["1", "2"]):
         async with SqliteSaver.from_conn_string(database) as saver:
