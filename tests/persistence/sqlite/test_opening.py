@@ -178,7 +178,7 @@ def newer(path: Path) -> None:
         (garbage, BackendOpenError, "not a database"),
         (torn, BackendOpenError, "malformed"),
         (foreign, BackendOpenError, "belongs to another program: checkpoints exist"),
-        (other_saver, BackendOpenError, "belongs to another program.*Use another file"),
+        (other_saver, BackendOpenError, "belongs to another program.*Use another file.*actorgraph migrate"),
         (half_of_it, BackendOpenError, "checkpoint_blobs, checkpoint_writes, checkpoints are not as"),
         (newer, SchemaVersionError, "newer version of this library .migration 99, this one knows 1.*upgrade"),
     ],
