@@ -167,6 +167,12 @@ class HandlerTask(Task):
         return self.failed.order
 
 
+def handler_of(task: Task) -> HandlerTask:
+    """Return what the error handler of a task's node is called if the task fails; the node must have one."""
+    assert task.node.handler is not None  # noqa: S101 - see above
+    return HandlerTask(task, task.node.handler, Exception())
+
+
 def path_text(path: Sequence[Any]) -> str:
     """Return a task path as text that sorts like the path."""
     parts = (f"{part:010d}" if isinstance(part, int) and not isinstance(part, bool) else str(part) for part in path)

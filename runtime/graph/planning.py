@@ -117,7 +117,8 @@ def _handler(graph: StateGraph[Any, Any, Any, Any], spec: NodeSpec, schema: Sche
     if function is None:
         return None
     name = f"__error_handler__{spec.name}"
-    return NodePlan(name, Call(function, name), schema, retry=graph.defaults.get("retry", ()))
+    retry = graph.defaults.get("retry", ())
+    return NodePlan(name, Call(function, name), schema, retry=retry, subgraphs=programs_in(function))
 
 
 def _seen_by(asked: Schema | None, state: Schema, own: Schema | None) -> Schema:

@@ -21,7 +21,7 @@ from runtime.run.opening import missing_checkpoint
 from runtime.run.travelling import names_of
 from runtime.run.views import subgraph_config
 from runtime.types.config import checkpoint_config, parse_config
-from runtime.types.constants import PULL, RETURN, ROOT
+from runtime.types.constants import NS_END, NS_SEP, PULL, RETURN, ROOT
 from runtime.types.snapshot import PregelTask, StateSnapshot, StateUpdate
 
 if TYPE_CHECKING:
@@ -46,14 +46,60 @@ async def _with_subgraphs(program: Program, taken: StateSnapshot) -> StateSnapsh
     """Return a snapshot whose tasks show the snapshots of their subgraphs, all the way down."""
     tasks = []
     for task in taken.tasks:
-        inner = task
-        if isinstance(task.state, dict):
-            candidates = [_at_home(each, program) for each in program.plan.nodes[task.name].subgraphs]
-            child, found = await _newest(candidates, parse_config(task.state), task)
-            if found is not None:
-                inner = task._replace(state=await _with_subgraphs(child, snapshot(child, found, live=True)))
-        tasks.append(inner)
+        shown = await _shown(program, taken, task) if isinstance(task.state, dict) else None
+        tasks.append(task if shown is None else task._replace(state=await _with_subgraphs(*shown)))
     return taken._replace(tasks=tuple(tasks))
+
+
+async def _shown(program: Program, taken: StateSnapshot, task: PregelTask) -> tuple[Program, StateSnapshot] | None:
+    """Return what a task shows: of several subgraphs that it ran, one that has work left, else the first."""
+    where, node = parse_config(task.state), program.plan.nodes[task.name]
+    if node.handler is not None and names_of(where.checkpoint_ns).rpartition(NS_SEP)[2] == node.handler.name:
+        node = node.handler
+    candidates = [_at_home(each, program) for each in node.subgraphs]
+    child, found = await _newest(candidates, where, task)
+    first = None if found is None else (child, snapshot(child, found, live=True))
+    if first is not None and (first[1].next or task.result is not None):
+        return first
+    other = await _working(candidates, taken, task, where)
+    return other if first is None or (other is not None and other[1].next) else first
+
+
+async def _working(
+    candidates: Sequence[Program], taken: StateSnapshot, task: PregelTask, where: CallConfig
+) -> tuple[Program, StateSnapshot] | None:
+    """Return, of all subgraphs that a task ran, also in @task calls, one that has work left, else the newest."""
+    at = taken.config["configurable"]
+    parents = at.get("checkpoint_map") or {at["checkpoint_ns"]: at["checkpoint_id"]}
+    names, newest, seen = names_of(where.checkpoint_ns), None, {where.checkpoint_ns}
+    own = where.checkpoint_ns if where.checkpoint_ns != names else _joined(at["checkpoint_ns"], task)
+    thread = {"configurable": {"thread_id": where.thread_id}}
+    for saver in {id(each.saver): each.saver for each in candidates}.values():
+        listed = saver.alist(thread, filter={"parents": parents})
+        try:
+            async for found in listed:
+                ns = found.config["configurable"].get("checkpoint_ns", "")
+                if ns in seen or not (_within(ns, own) or (ns == names_of(ns) and _within(ns, names))):
+                    continue
+                seen.add(ns)
+                for child in [each for each in candidates if each.saver is saver and fits(each, found.checkpoint)][:1]:
+                    shown = snapshot(child, found, live=True)
+                    if shown.next:
+                        return child, shown
+                    newest = newest or (child, shown)
+        finally:
+            if hasattr(listed, "aclose"):
+                await listed.aclose()
+    return newest
+
+
+def _within(ns: str, place: str) -> bool:
+    return ns == place or ns.startswith(place + NS_SEP)
+
+
+def _joined(ns: str, task: PregelTask) -> str:
+    own = f"{task.name}{NS_END}{task.id}"
+    return f"{ns}{NS_SEP}{own}" if ns else own
 
 
 async def _newest(

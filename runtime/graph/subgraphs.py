@@ -12,7 +12,7 @@ from runtime.types.constants import NS_END, NS_SEP
 
 if TYPE_CHECKING:
     from persistence.contracts.checkpoint import Checkpoint
-    from runtime.engine.plan import Plan
+    from runtime.engine.plan import NodePlan, Plan
 
 
 def programs_in(function: Any) -> tuple[Program, ...]:
@@ -99,7 +99,7 @@ def find(plan: Plan, ns: str) -> list[Program]:
         name = part.partition(NS_END)[0]
         if found and name.isdecimal():
             continue  # a further subgraph of the same task
-        inside = [program for each in plans if name in each.nodes for program in each.nodes[name].subgraphs]
+        inside = [program for each in plans for node in _nodes(each) if node.name == name for program in node.subgraphs]
         if inside:
             above = plans
         found = inside or [program for each in above for program in _called(each, name)]
@@ -109,9 +109,17 @@ def find(plan: Plan, ns: str) -> list[Program]:
     return found
 
 
+def _nodes(plan: Plan) -> Iterable[NodePlan]:
+    """Return the nodes of a graph and their error handlers."""
+    for node in plan.nodes.values():
+        yield node
+        if node.handler is not None:
+            yield node.handler
+
+
 def _called(plan: Plan, name: str) -> Iterable[Program]:
     """Return the programs that a @task function runs, if nodes call one of that name."""
-    calling = [_found(getattr(node.call, "function", None)) for node in plan.nodes.values()]
+    calling = [_found(getattr(node.call, "function", None)) for node in _nodes(plan)]
     return [program for programs, names in calling if name in names for program in programs]
 
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from runtime.actors.outcomes import Outcome
     from runtime.context.scope import Scope
     from runtime.engine.plan import NodePlan
+    from runtime.engine.tasks import Moment
     from runtime.run.conductor import Conductor
 
 LOG: Final = logging.getLogger("actorgraph")
@@ -88,16 +89,22 @@ class CallTask(Task):
     def id(self) -> str:
         """Deterministic: made from the caller's path and the number of the call."""
         if self._id is None:
-            at = self.moment
-            ns = f"{self.caller.ns}{NS_SEP}{self.name}"
-            self._id = task_id(at.checkpoint_id, ns, at.step, self.name, PUSH, self.caller.path_text, str(self.index))
+            self._id = self._id_at(self.moment, self.caller.ns)
         return self._id
+
+    def _id_at(self, at: Moment, caller_ns: str) -> str:
+        ns, caller = f"{caller_ns}{NS_SEP}{self.name}", self.caller.path_text
+        return task_id(at.checkpoint_id, ns, at.step, self.name, PUSH, caller, str(self.index))
 
     @property
     @override
     def ns(self) -> str:
         """Namespace of the call: below its caller's."""
         return f"{self.caller.ns}{NS_SEP}{self.name}{NS_END}{self.id}"
+
+    def ns_at(self, moment: Moment, caller_ns: str) -> str:
+        """Return the namespace of the same call at another superstep."""
+        return f"{caller_ns}{NS_SEP}{self.name}{NS_END}{self._id_at(moment, caller_ns)}"
 
     def overlaps(self, earlier: Task) -> bool:
         """Tell whether another call of the same caller was under way when this one was made."""
@@ -139,7 +146,11 @@ class Calls:
         scope.task_calls += 1
         task = CallTask(node, scope, index, arguments)
         future: TaskFuture[Any] = TaskFuture(task, self._run, self._abandoned)
-        kept = self._run.kept.get(task.id, ())
+        travel = self._run.call.travel
+        if travel is not None:
+            travel.follow_call(task)
+        led_into = travel is not None and travel.leads_into(travel.stored(task.ns))
+        kept = () if led_into else self._run.kept.get(task.id, ())
         if any(channel == RETURN for channel, _ in kept):
             future.settle(view(_result(kept)))
             return future

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from runtime.engine.tasks import handler_of
 from runtime.errors import CheckpointNotFoundError
 from runtime.types.command import Command
 from runtime.types.config import parse_config
@@ -17,7 +18,8 @@ from runtime.types.constants import NS_END, NS_SEP
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from runtime.engine.tasks import Task
+    from runtime.engine.tasks import Moment, Task
+    from runtime.run.calls import CallTask
     from runtime.run.program import Call, Program
 
 
@@ -33,6 +35,8 @@ class Travel:
     """Whether questions that were put at the targets are answered, maybe anew; otherwise the targets are replayed."""
     moved: dict[str, str] = field(default_factory=dict)
     """Namespace of a task to the one that it had in the past."""
+    moments: dict[str, Moment] = field(default_factory=dict)
+    """By checkpoint that a superstep starts from now, where it stood in the past."""
     visited: set[str] = field(default_factory=set)
 
     def first_visit(self, ns: str) -> bool:
@@ -57,10 +61,20 @@ class Travel:
 
     def follow(self, old: Sequence[Task], new: Sequence[Task]) -> None:
         """Note what the tasks of a superstep are called now."""
-        before = {task.path: task.ns for task in old}
+        for task in old[:1]:
+            self.moments.update((each.moment.checkpoint_id, task.moment) for each in new[:1])
+        before = {task.path: task for task in old}
         for task in new:
-            if task.path in before:
-                self.moved[task.ns] = before[task.path]
+            if (was := before.get(task.path)) is not None:
+                self.moved[task.ns] = was.ns
+                if task.node.handler is not None:
+                    self.moved[handler_of(task).ns] = handler_of(was).ns
+
+    def follow_call(self, call: CallTask) -> None:
+        """Note what a call of a @task function was called in the past."""
+        past = self.moments.get(call.moment.checkpoint_id)
+        if past is not None:
+            self.moved[call.ns] = call.ns_at(past, self.stored(call.caller.ns))
 
 
 def names_of(ns: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runtime.engine.projecting import values_of, values_with
 from runtime.engine.scheduling import due
-from runtime.engine.tasks import Moment
+from runtime.engine.tasks import Moment, handler_of
 from runtime.run.travelling import names_of
 from runtime.streaming.hub import question_view, result_view
 from runtime.types.config import checkpoint_config
@@ -114,6 +114,8 @@ def _task_view(run: Conductor, task: Task, thread: str) -> dict[str, Any]:
 
 def subgraph_config(task: Task, thread_id: str) -> Any:
     """Return the address of a task's subgraph; None if it has none, or none that keeps state."""
+    if task.caught and task.node.handler is not None and task.node.handler.subgraphs:
+        task = task.stand_in or handler_of(task)
     if not task.node.subgraphs:
         return None
     ns = names_of(task.ns) if task.node.subgraphs[0].saver is True else task.ns

@@ -6,21 +6,83 @@ from typing import Any
 
 import pytest
 
-from runtime.types import Command, StateSnapshot
-from tests.stories.graphs import CONFIG, at, chain, history
+from runtime.func import entrypoint, task
+from runtime.graph import START, StateGraph
+from runtime.types import Command, StateSnapshot, interrupt
+from tests.stories.graphs import CONFIG, Log, at, chain, history
 from tests.stories.nests import Runs, asked
-from tests.stories.places import PLACES
+from tests.stories.places import PLACES, Builder
 
 pytestmark = pytest.mark.anyio
 
-# One has no state to read; what a call runs is read by its own namespace only.
-SEEN = [name for name in PLACES if name not in {"stateless", "in a task"}]
+
+def _in_a_call_of_a_call(builder: Builder, saver: Any) -> Any:
+    child = builder.compile()
+
+    @task
+    async def inner(state: Log) -> Any:
+        return await child.ainvoke(state)
+
+    @task
+    async def outer(state: Log) -> Any:
+        return await inner(state)
+
+    @entrypoint(checkpointer=saver)
+    async def workflow(state: Log) -> Any:
+        return await outer(state)
+
+    return workflow
+
+
+def _kept_in_a_task(builder: Builder, saver: Any) -> Any:
+    child = builder.compile(checkpointer=True)
+
+    @task
+    async def run(state: Log) -> Any:
+        return await child.ainvoke(state)
+
+    async def call(state: Log) -> Any:
+        return await run(state)
+
+    return chain(("p", call)).compile(checkpointer=saver)
+
+
+def _called_second(builder: Builder, saver: Any) -> Any:
+    first, second = chain("first").compile(), builder.compile()
+
+    async def call(state: Log) -> Any:
+        await first.ainvoke({"log": []})
+        return await second.ainvoke(state)
+
+    return chain(("p", call)).compile(checkpointer=saver)
+
+
+def _in_an_error_handler(builder: Builder, saver: Any) -> Any:
+    child = builder.compile()
+
+    async def fail(_state: Log) -> Any:
+        raise ValueError("handled")
+
+    async def handle(state: Log) -> Any:
+        return await child.ainvoke(state)
+
+    graph = StateGraph(Log).add_node("p", fail, error_handler=handle).add_edge(START, "p")
+    return graph.compile(checkpointer=saver)
+
+
+# One has no state to read.
+SEEN = {name: put for name, put in PLACES.items() if name != "stateless"} | {
+    "in a call of a call": _in_a_call_of_a_call,
+    "kept in a task": _kept_in_a_task,
+    "called second": _called_second,
+    "in an error handler": _in_an_error_handler,
+}
 
 
 @pytest.fixture(params=SEEN)
 def place(request: pytest.FixtureRequest) -> Any:
     """Puts a graph below another, where its state can be seen from above."""
-    return PLACES[request.param]
+    return SEEN[request.param]
 
 
 async def below(graph: Any) -> Any:
@@ -90,3 +152,24 @@ async def test_an_edit_below_as_the_waiting_node_answers_for_it(saver: Any, plac
     await graph.aupdate_state(inner.config, {"log": ["instead"]}, as_node="n")
     assert (await graph.ainvoke(None, CONFIG))["log"] == ["a", "b", "instead"]
     assert runs["n"] == 1
+
+
+async def test_going_back_into_a_call_that_has_its_result(saver: Any) -> None:
+    runs = Runs()
+    child = chain(runs.step("a"), runs.step("b")).compile()
+
+    @task
+    async def run() -> Any:
+        return (await child.ainvoke({"log": []}))["log"]
+
+    async def call(_state: Log) -> Any:
+        return {"log": [*await run(), interrupt("p?")]}
+
+    graph = chain(("p", call)).compile(checkpointer=saver)
+    await graph.aupdate_state(CONFIG, {"log": ["edited"]}, as_node=START)
+    assert asked(await graph.ainvoke(None, CONFIG)) == ["p?"]
+    point = at(await history(graph, line(await below(graph))), "b")
+    runs.clear()
+    assert asked(await graph.ainvoke(None, point.config)) == ["p?"]
+    assert runs == {"b": 1}
+    assert (await graph.ainvoke(Command(resume="yes"), CONFIG))["log"] == ["edited", "a", "b", "yes"]

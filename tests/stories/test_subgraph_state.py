@@ -141,7 +141,9 @@ async def test_two_different_graphs_in_one_function(saver: Any) -> None:
     graph = chain(("f", node)).compile(checkpointer=saver)
     await graph.ainvoke({}, CONFIG)
     (f,) = (await graph.aget_state(CONFIG, subgraphs=True)).tasks
-    assert f.state.values == {"text": "second"}
+    assert f.state.next == ("n",)  # the one that has work left
+    first = {"configurable": {"thread_id": "t", "checkpoint_ns": f"f:{f.id}"}}
+    assert (await graph.aget_state(first)).values == {"text": "second"}
     second = {"configurable": {"thread_id": "t", "checkpoint_ns": f"f:{f.id}|1"}}
     assert (await graph.aget_state(second)).next == ("n",)
     await graph.aupdate_state(second, {"a": 7}, as_node="__start__")
