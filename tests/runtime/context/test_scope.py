@@ -9,7 +9,7 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from persistence.memory import InMemorySaver
+from persistence.memory import InMemorySaver, InMemoryStore
 from runtime.context.runtime import ExecutionInfo, RunControl, Runtime
 from runtime.context.scope import (
     SCOPE,
@@ -73,7 +73,7 @@ def test_an_execution_has_a_key_for_outside_systems() -> None:
 
 
 async def test_everything_can_be_reached_by_function() -> None:
-    store = object()
+    store = InMemoryStore()
 
     async def look() -> Any:
         get_stream_writer()("an item for nobody")

@@ -11,7 +11,7 @@ import msgspec
 import pydantic
 import pytest
 
-from persistence.memory import InMemorySaver
+from persistence.memory import InMemorySaver, InMemoryStore
 from runtime.context.runtime import RunControl, Runtime
 from runtime.errors import ConfigError, UnknownNodeError, UnknownStreamModeError
 from runtime.func import entrypoint
@@ -73,7 +73,7 @@ async def test_an_approval_asked_for_in_the_wrong_place_is_no_silent_go_ahead(in
 
 
 def test_a_graph_says_what_it_is() -> None:
-    saver, store = InMemorySaver(), object()
+    saver, store = InMemorySaver(), InMemoryStore()
     graph = chain("a", "b").compile(saver, store=store, name="mine", step_timeout=5)
     assert (graph.name, graph.checkpointer, graph.store, graph.cache) == ("mine", saver, store, None)
     assert repr(graph) == "<CompiledStateGraph 'mine' nodes=['a', 'b']>"
