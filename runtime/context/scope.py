@@ -116,8 +116,11 @@ class Scope:
         self.task_calls = 0
         """How many @task functions this attempt has called."""
         self._questions: Questions | None = None
-        self.inside = False
-        """Whether the node's own line of work is what runs right now, not something that it started beside it."""
+        self.inside: bool | None = False
+        """Whether the node's own line of work is what runs right now, not something that it started beside it.
+
+        None until its next step, where something beside it has used a state that is kept (see run/keeping).
+        """
         self.subruns: Subruns | None = None
         """The subgraphs that the node runs, once it ran one."""
         self.ended = False

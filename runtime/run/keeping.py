@@ -1,7 +1,8 @@
 """Subgraphs that keep their state (``checkpointer=True``): one user at a time, in an order that is known.
 
 Their namespaces are made of names and of the order of calls. Calls made at once have no order: on the thread's next
-turn each could get the state of another. So the second of them is refused.
+turn each could get the state of another. So the second of them is refused, also if the first one has ended: it had no
+order with one that another task of the event loop makes, unless the node itself went on in between.
 """
 
 from __future__ import annotations
@@ -31,21 +32,25 @@ def sole_user(run: Conductor) -> Iterator[None]:
     held = []
     branch = run
     while branch.nested is not None:
-        subruns = subruns_of(branch.nested.scope)
-        if any(other is not branch for other in subruns.keepers):
-            raise used_twice(f"node {branch.nested.scope.task.name!r}")
-        held.append((subruns.keepers, branch))
-        branch = branch.nested.around
+        nested, scope = branch.nested, branch.nested.scope
+        subruns = subruns_of(scope)
+        beside = scope.inside is None and nested.line != subruns.last_line
+        if beside or any(other is not branch for other in subruns.keepers):
+            raise used_twice(f"node {scope.task.name!r}")
+        held.append((subruns, branch, nested))
+        branch = nested.around
     run.family.users[run.ns] = lineage
-    for keepers, branch in held:
-        keepers[branch] += 1
+    for subruns, branch, _ in held:
+        subruns.keepers[branch] += 1
     try:
         yield
     finally:
-        for keepers, branch in () if run.paused else held:  # one that waits for an answer is still under way
-            keepers[branch] -= 1
-            if not keepers[branch]:
-                del keepers[branch]
+        for subruns, branch, nested in () if run.paused else held:  # one that waits for an answer is still under way
+            subruns.keepers[branch] -= 1
+            if not subruns.keepers[branch]:
+                del subruns.keepers[branch]
+            if nested.aside and not nested.scope.inside:
+                nested.scope.inside, subruns.last_line = None, nested.line
 
 
 def _lineage(run: Conductor) -> list[Task]:

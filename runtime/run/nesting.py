@@ -13,6 +13,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
+import anyio
+
 from persistence.contracts.saver import takes_units
 from runtime.context.scope import SCOPE
 from runtime.errors import (
@@ -68,6 +70,8 @@ class Nested:
     """Namespace to checkpoint id, for every graph around it."""
     aside: bool
     """Whether the task started it beside its own line of work, so maybe at once with others."""
+    line: int | None = None
+    """The task of the event loop that started it, if aside."""
     mark: str | None = None
     """What tells it apart from others that were started at once with it."""
 
@@ -152,7 +156,8 @@ def placed(program: Program, call: Call, scope: Scope, given: Mapping[str, Any] 
     scope.children += 1
     base = names_of(scope.task.ns) if own is True else scope.task.ns
     ns = base if index == 0 else f"{base}{NS_SEP}{index}"
-    nested = Nested(scope, own is True, {**run.parents, run.ns: run.checkpoint_id}, call.aside)
+    line = anyio.get_current_task().id if call.aside else None
+    nested = Nested(scope, own is True, {**run.parents, run.ns: run.checkpoint_id}, call.aside, line)
     config = _config(program, run.config, given, ns)
     if saver is not None and config.thread_id is None:
         msg = (

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Subruns:
     """Runs started by one attempt of a node."""
 
-    __slots__ = ("_active", "_changed", "_over", "keepers", "taken")
+    __slots__ = ("_active", "_changed", "_over", "keepers", "last_line", "taken")
 
     def __init__(self) -> None:
         self._active: set[anyio.CancelScope] = set()
@@ -30,6 +30,8 @@ class Subruns:
         """Namespaces of those that were started at once with others."""
         self.keepers: Counter[Any] = Counter()
         """Those at work that keep their state, or in which some do, with how many."""
+        self.last_line: int | None = None
+        """The task of the event loop that started the last of them, if beside the node's own line of work."""
 
     async def run(self, start: Callable[[], Awaitable[Any]]) -> Any:
         """Run one."""

@@ -74,6 +74,38 @@ async def test_inside_others_that_are_called_at_once(saver: Any) -> None:
     await refused(chain(("p", at_once(*calls))).compile(checkpointer=saver))
 
 
+@pytest.mark.parametrize("deep", [False, True])
+async def test_called_at_once_though_one_has_ended_before_the_other_starts(saver: Any, deep: bool) -> None:
+    child = chain(("k", keeper())).compile() if deep else keeper()
+
+    async def node(_state: Log) -> Any:
+        ended = anyio.Event()
+
+        async def first() -> Any:
+            result = await child.ainvoke({"log": ["a"]})
+            ended.set()
+            return result
+
+        async def second() -> Any:
+            await ended.wait()
+            return await child.ainvoke({"log": ["b"]})
+
+        return await at_once(first, second)({})
+
+    assert "node 'p'" in await refused(chain(("p", node)).compile(checkpointer=saver))
+
+
+async def test_one_after_the_other_beside_the_node(saver: Any) -> None:
+    child = keeper()
+
+    async def both() -> Any:
+        first = await child.ainvoke({"log": ["a"]})
+        return {"log": [*first["log"], *(await child.ainvoke({"log": ["b"]}))["log"]]}
+
+    graph = chain(("p", at_once(both))).compile(checkpointer=saver)
+    assert (await graph.ainvoke({"log": []}, CONFIG))["log"] == ["a", "s", "b", "s"]
+
+
 async def test_while_another_waits_for_an_answer(saver: Any) -> None:
     waits, other, runs = anyio.Event(), keeper(), Runs()
     refusals: list[Exception] = []
