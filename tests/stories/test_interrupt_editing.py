@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from persistence.errors import SerializationError
+from persistence.memory import InMemorySaver
 from persistence.sqlite import SqliteSaver
 from runtime.errors import UnknownInterruptError, UnknownNodeError
+from runtime.func import entrypoint, task
 from runtime.types import Command
 from tests.stories.graphs import CONFIG, Log, chain, fan, history
 from tests.stories.nests import Runs, asked, questions
@@ -158,6 +160,30 @@ async def test_an_edit_takes_questions_back_from_all_graphs_around(saver: Any, l
     with pytest.raises(UnknownInterruptError, match="none"):
         await graph.ainvoke(Command(resume={put["n?"]: "yes"}), CONFIG)
     assert (await graph.ainvoke(Command(resume="yes"), CONFIG))["log"][-1] == "n:yes"
+
+
+@pytest.mark.parametrize("how", ["with a saver of its own", "in a call of a task"])
+async def test_questions_of_other_subgraphs_are_taken_back_too(saver: Any, how: str) -> None:
+    own = InMemorySaver() if how == "with a saver of its own" else None
+    child = chain("s", Runs().asker("n")).compile(checkpointer=own)
+
+    @task
+    async def call() -> Any:
+        return await child.ainvoke({})
+
+    @entrypoint(checkpointer=saver)
+    async def flow(_given: Any) -> Any:
+        return await call()
+
+    graph: Any = flow if own is None else chain(("p", child)).compile(checkpointer=saver)
+    put = questions(await graph.ainvoke({}, CONFIG))
+    places = [each.config["configurable"] async for each in (own or saver).alist(CONFIG)]
+    place = max((each["checkpoint_ns"] for each in places), key=len)
+    await graph.aupdate_state({"configurable": {"thread_id": "t", "checkpoint_ns": place}}, {"log": ["edit"]})
+    assert (await graph.aget_state(CONFIG)).interrupts == ()
+    with pytest.raises(UnknownInterruptError):
+        await graph.ainvoke(Command(resume={put["n?"]: "yes"}), CONFIG)
+    assert await graph.ainvoke(Command(resume="yes"), CONFIG) == {"log": ["s", "edit", "n:yes"]}
 
 
 async def test_an_edit_at_an_old_point_inside_takes_back_what_the_newest_asks(saver: Any) -> None:
