@@ -7,7 +7,7 @@ two values never mix. They are written before the document that refers to them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from bson.binary import Binary
@@ -21,6 +21,9 @@ PART: Final = 8 * MIB
 NAMES: Final = 4 * MIB
 """Bytes that names, paths and metadata may take in one document."""
 
+NAME: Final = 16
+"""Bytes that a name takes in a list beside itself."""
+
 Stored: TypeAlias = "Binary | dict[str, Any]"
 """The value itself, or what its pieces are called."""
 
@@ -28,6 +31,21 @@ Stored: TypeAlias = "Binary | dict[str, Any]"
 def joined(*parts: str) -> str:
     """Return the id of a document: names with a NUL between, as they hold none. Its bytes sort like the names."""
     return "\0".join(parts)
+
+
+def in_parts(names: Iterable[str]) -> Iterator[list[str]]:
+    """Yield names in lists that a command has room for: it holds 16 MiB, as a document does."""
+    part: list[str] = []
+    size = 0
+    for name in names:
+        length = len(name.encode("utf-8", "surrogatepass")) + NAME
+        if part and size + length > PART:
+            yield part
+            part, size = [], 0
+        part.append(name)
+        size += length
+    if part:
+        yield part
 
 
 def cut(owner: str, data: bytes, room: int, facts: Mapping[str, Any]) -> tuple[Stored, list[dict[str, Any]]]:

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from persistence.contracts.store import Item, Namespace, SearchItem, Value
 from persistence.errors import CorruptDataError
-from persistence.mongo.chunks import pieces_of, whole
+from persistence.mongo.chunks import in_parts, pieces_of, whole
 from persistence.mongo.server import Session
 from persistence.mongo.shelved import VECTORS, Document, Refreshed, item_id
 from persistence.serde.serializer import Typed
@@ -187,17 +187,22 @@ class _Reader:
         return {name: _row(document, pieces) for name, document in living.items()}
 
     async def _documents(self, names: Sequence[str], fields: Sequence[str]) -> dict[str, Document]:
-        if not names:
-            return {}
-        found = await self._session.find({"_id": {"$in": list(names)}}, fields=fields)
-        return {document["_id"]: _checked(document) for document in found}
+        found: dict[str, Document] = {}
+        for part in in_parts(names):
+            documents = await self._session.find({"_id": {"$in": part}}, fields=fields)
+            found.update((document["_id"], _checked(document)) for document in documents)
+        return found
 
     async def _pieces(self, documents: Any, field: str, suffix: str) -> dict[str, bytes]:
         names = [name for document in documents for name in pieces_of(document["_id"] + suffix, document.get(field))]
-        if not names:
-            return {}
-        found = await self._session.find({"_id": {"$in": names}}, fields=("data",))
-        return {piece["_id"]: piece["data"] for piece in found}
+        return await self._data(names)
+
+    async def _data(self, names: Sequence[str]) -> dict[str, bytes]:
+        found: dict[str, bytes] = {}
+        for part in in_parts(names):
+            pieces = await self._session.find({"_id": {"$in": part}}, fields=("data",))
+            found.update((piece["_id"], piece["data"]) for piece in pieces)
+        return found
 
     def _vectors(self, document: Document, pieces: Mapping[str, bytes]) -> bytes | None:
         kind = document.get("vectors_type")

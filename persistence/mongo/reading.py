@@ -6,10 +6,11 @@ was deleted meanwhile, or it is damaged, which its reader is told.
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from persistence.contracts.backend import BlobKey, CheckpointRow, Page, Query, WriteRow
-from persistence.mongo.chunks import joined
+from persistence.mongo.chunks import in_parts, joined
 from persistence.mongo.rows import (
     blob_id,
     blob_row,
@@ -64,9 +65,9 @@ async def page(session: Session, query: Query) -> Page:
 async def whole_pieces(session: Session, documents: Iterable[Document]) -> dict[str, bytes]:
     """Return the pieces that documents refer to, by id."""
     names = [name for document in documents for name in needed_pieces(document)]
-    if not names:
-        return {}
-    found = await session.find({"_id": {"$in": names}}, fields=("data",))
+    found = [
+        piece for part in in_parts(names) for piece in await session.find({"_id": {"$in": part}}, fields=("data",))
+    ]
     return {piece["_id"]: piece["data"] for piece in found if isinstance(piece.get("data"), bytes)}
 
 
@@ -81,13 +82,14 @@ async def _checkpoints(session: Session, query: Query) -> list[Document]:
         return await session.find(where, order=order, limit=query.limit)
     names: list[str] = []
     if query.limit > 0:
-        async for document in session.each(where, fields=("metadata",), order=order, size=SCANNED):
-            facts = document.get("metadata")
-            if metadata_matches(facts if isinstance(facts, str) else "", query.filter):
-                names.append(document["_id"])
-                if len(names) == query.limit:
-                    break
-    return await session.find({"_id": {"$in": names}}, order=order) if names else []
+        async with aclosing(session.each(where, fields=("metadata",), order=order, size=SCANNED)) as documents:
+            async for document in documents:
+                facts = document.get("metadata")
+                if metadata_matches(facts if isinstance(facts, str) else "", query.filter):
+                    names.append(document["_id"])
+                    if len(names) == query.limit:
+                        break
+    return [one for part in in_parts(names) for one in await session.find({"_id": {"$in": part}}, order=order)]
 
 
 async def _gathered(session: Session, documents: Sequence[Document]) -> tuple[Page, bool]:
@@ -118,12 +120,15 @@ async def _resting(session: Session, rows: Sequence[CheckpointRow], blobs: Itera
         {"kind": "writes", "thread_id": thread_id, "checkpoint_id": {"$in": names}, "checkpoint_ns": ns}
         for (thread_id, ns), names in spaces.items()
     ]
-    named = list(blobs)
-    if named:
-        wanted.append({"_id": {"$in": named}})
+    first, *others = list(in_parts(blobs)) or [[]]
+    if first:
+        wanted.append({"_id": {"$in": first}})
     if not wanted:
         return []
-    return await session.find(wanted[0] if len(wanted) == 1 else {"$or": wanted})
+    found = await session.find(wanted[0] if len(wanted) == 1 else {"$or": wanted})
+    for part in others:
+        found += await session.find({"_id": {"$in": part}})
+    return found
 
 
 def selection(query: Query) -> Selection:

@@ -26,7 +26,7 @@ from persistence.writer.crossing import Crossing
 from persistence.writer.failing import delay
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
     from pymongo.asynchronous.client_session import AsyncClientSession
     from pymongo.asynchronous.collection import AsyncCollection
@@ -108,7 +108,7 @@ class Session:
         skip: int = 0,
         limit: int = 0,
         size: int = 0,
-    ) -> AsyncIterator[Document]:
+    ) -> AsyncGenerator[Document, None]:
         """Yield documents, ``size`` at once."""
         cursor = self._collection.find(
             where,

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from pymongo import DeleteMany
 
+from persistence.mongo.chunks import in_parts
 from persistence.mongo.reading import whole_pieces
 from persistence.mongo.rows import blob_row, checkpoint_id, checkpoint_row, key_of, write_rows
 from persistence.writer.batching import Merged
 from persistence.writer.decoding import unreferenced
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from persistence.contracts.backend import BlobKey, CopyThread, DeleteRuns, Prune
     from persistence.mongo.rows import Document
     from persistence.mongo.server import Session
-
-AT_ONCE: Final = 10_000
-"""Ids in one command: a command holds 16 MiB like a document."""
-
-LONG_NAMES: Final = 256
-"""Ids in one command if they are long."""
-
-LONG: Final = 1000
 
 PLACE: Final = ("thread_id", "checkpoint_ns")
 
@@ -33,7 +25,7 @@ PLACE: Final = ("thread_id", "checkpoint_ns")
 async def delete_threads(session: Session, thread_ids: Sequence[str]) -> None:
     """Delete everything of some threads."""
     operations: list[Any] = []
-    for part in _parts(thread_ids):
+    for part in in_parts(thread_ids):
         operations.append(DeleteMany({"thread_id": {"$in": part}, "kind": "checkpoint"}))
         operations.append(DeleteMany({"thread_id": {"$in": part}}))
     await session.change(operations)
@@ -79,7 +71,7 @@ async def prune(session: Session, request: Prune) -> None:
 async def delete_runs(session: Session, request: DeleteRuns) -> None:
     """Delete the checkpoints of some runs, and what nothing that is left rests on."""
     doomed: list[Document] = []
-    for part in _parts(request.run_ids):
+    for part in in_parts(request.run_ids):
         doomed += await session.find({"run_id": {"$in": part}, "kind": "checkpoint"}, fields=PLACE)
     await _delete(session, [document["_id"] for document in doomed])
     for thread_id, ns in sorted({key_of(document)[:2] for document in doomed}):
@@ -102,17 +94,7 @@ async def _sweep(session: Session, where: Document) -> None:
 async def _delete(session: Session, ids: Sequence[str]) -> None:
     """Delete documents with their pieces."""
     operations: list[Any] = []
-    for part in _parts(ids):
+    for part in in_parts(ids):
         operations.append(DeleteMany({"_id": {"$in": part}}))
         operations.append(DeleteMany({"owner": {"$in": part}, "kind": "chunk"}))
     await session.change(operations)
-
-
-def _parts(names: Iterable[str]) -> Iterator[list[str]]:
-    left = iter(names)
-    size = AT_ONCE
-    while part := list(islice(left, size)):
-        if max(map(len, part)) > LONG:
-            yield from (part[start : start + LONG_NAMES] for start in range(0, len(part), LONG_NAMES))
-        else:
-            yield part

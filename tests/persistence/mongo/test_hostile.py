@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from persistence.errors import BackendError
-from persistence.mongo import MongoDBSaver, MongoDBStore
+from persistence.mongo import MongoDBSaver, MongoDBStore, chunks
 from persistence.mongo.chunks import joined
 from tests.persistence.writer.samples import config, put
 
@@ -178,3 +178,29 @@ names = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]
 def test_ids_sort_like_their_parts(one: tuple[str, ...], other: tuple[str, ...]) -> None:
     assert (joined(*one).encode() < joined(*other).encode()) == (one < other)
     assert tuple(joined(*one).split("\0")) == one
+
+
+@given(given=st.lists(st.text(max_size=5), max_size=30), room=st.integers(1, 200))
+def test_names_go_out_in_parts_that_fit(given: list[str], room: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chunks, "PART", room)
+        parts = list(chunks.in_parts(given))
+    assert [name for part in parts for name in part] == given
+    assert all(len(part) == 1 or sum(len(name.encode("utf-8", "surrogatepass")) + 16 for name in part) <= room
+               for part in parts)  # fmt: skip
+    assert all(parts)
+
+
+async def test_more_names_than_a_command_holds(saver: MongoDBSaver) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chunks, "PART", 100)
+        where = await put(saver, "1", {f"channel {number}": [number] for number in range(20)}, run_id="r" * 20)
+        await saver.aput_writes(where, [("a", [b"x" * 1000])], "task")
+        for number in range(2, 9):
+            await put(saver, f"{number}", {"a": [number], "large": b"x" * 1000}, run_id=f"{number}" * 20)
+        found = [one async for one in saver.alist(None, filter={"step": 0})]
+        assert [one.checkpoint["id"] for one in found] == [f"{number}" for number in range(8, 0, -1)]
+        assert found[-1].checkpoint["channel_values"] == {f"channel {number}": [number] for number in range(20)}
+        await saver.adelete_for_runs([f"{number}" * 20 for number in range(9)])
+        await saver.aprune([f"thread {number}" * 10 for number in range(5)], strategy="delete")
+        assert [one async for one in saver.alist(None)] == found[-1:]
