@@ -69,3 +69,10 @@ def redis_keys(redis_server: RedisServer) -> Iterator[str]:
     """A prefix that no key of the server has."""
     with redis_server.prefix() as prefix:
         yield prefix
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave all but one variant of the emulated server to those who ask: it is slow, and no real one."""
+    for item in items:
+        if "mongo" in item.nodeid and ("trio" in item.name or "standalone" in item.name):
+            item.add_marker("sweep")
