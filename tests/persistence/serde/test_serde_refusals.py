@@ -190,7 +190,7 @@ def test_a_serialization_error_is_a_type_error() -> None:
         (ValueError(object()), "$[0]"),
         ({"k" * 100: object()}, "kkk…]"),
     ],
-    ids=str,
+    ids=lambda given: given if isinstance(given, str) else type(given).__name__,
 )
 def test_the_error_tells_the_way(value: Any, path: str) -> None:
     """The path is one that a reader can follow, and stays short."""

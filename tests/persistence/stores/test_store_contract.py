@@ -126,7 +126,7 @@ VALUES: list[dict[Any, Any]] = [
     {
         "tuple": (1, (2,)),
         "set": {1, 2},
-        "frozen": frozenset("ab"),
+        "frozen": frozenset("a"),
         "bytes": b"\0\xff",
         "big": 2**90,
         "deque": deque([1]),

@@ -92,7 +92,7 @@ def test_a_result_becomes_writes_and_the_edges_come_last(result: Any, writes: An
     assert returned(result) == [*writes, EDGE]
 
 
-@pytest.mark.parametrize("result", [1, "text", [1], [("last", 1), 2], object(), {"last"}, [{"last": 1}]], ids=repr)
+@pytest.mark.parametrize("result", [1, "text", [1], [("last", 1), 2], object, {"last"}, [{"last": 1}]], ids=repr)
 def test_anything_else_is_refused_with_the_nodes_name(result: Any) -> None:
     with pytest.raises(InvalidUpdateError, match="Expected dict, got .* Node 'a' must return") as caught:
         returned(result)

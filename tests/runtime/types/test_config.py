@@ -230,7 +230,7 @@ def test_scalars_are_kept_as_plain_values(value: Any, kept: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [None, [1], {"a": 1}, object(), 1j, 2**64, -(2**63) - 1, float("nan"), float("inf")], ids=repr
+    "value", [None, [1], {"a": 1}, object, 1j, 2**64, -(2**63) - 1, float("nan"), float("inf")], ids=repr
 )
 def test_other_settings_stay_with_the_program(value: Any) -> None:
     parsed = parse_config({"configurable": {"mine": value}, "metadata": {"fact": value}})
