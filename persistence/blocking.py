@@ -45,16 +45,20 @@ class BlockingDoor:
         return portal.call(run, at=at, thread=thread, instead=method)
 
 
-class BlockingSaver(BlockingDoor):
-    """Adds ``with saver`` and the methods without the ``a`` prefix."""
+class BlockingSetup(BlockingDoor):
+    """Adds ``setup`` to what has ``asetup``."""
 
     def setup(self) -> None:
-        """Create or migrate whatever the saver needs; opens and closes it if it is closed."""
+        """Create or migrate whatever it needs; opens and closes it if it is closed."""
         if getattr(self, "inline", False) or getattr(self, "home_token", None) is not None:
             self._wait("asetup")
             return
         with self:
             self._wait("asetup")
+
+
+class BlockingSaver(BlockingSetup):
+    """Adds ``with saver`` and the methods without the ``a`` prefix."""
 
     def get_tuple(self, config: Mapping[str, Any]) -> CheckpointTuple | None:
         """See ``aget_tuple``."""

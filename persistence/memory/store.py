@@ -13,8 +13,6 @@ from persistence.stores.managed import ManagedStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from anyio.abc import TaskGroup
-
     from persistence.contracts.store import IndexConfig, Op, Result, TTLConfig
     from persistence.serde.serializer import Serializer
     from persistence.stores.planning import Plan
@@ -77,12 +75,6 @@ class InMemoryStore(ManagedStore):
 
     async def _open(self) -> None:
         """Do nothing: it always is."""
-
-    def _start(self, nursery: TaskGroup) -> None:
-        """Do nothing: whoever asks does the work."""
-
-    async def _drain(self) -> None:
-        """Do nothing: all is done at once."""
 
     async def _close(self) -> None:
         """Keep everything: the store can be used again."""

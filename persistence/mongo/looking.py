@@ -13,7 +13,7 @@ from persistence.mongo.chunks import in_parts, pieces_of, whole
 from persistence.mongo.server import Session
 from persistence.mongo.shelved import VECTORS, Document, Refreshed, item_id
 from persistence.serde.serializer import Typed
-from persistence.stores.carrying_out import Reading, Row
+from persistence.stores.carrying_out import Row
 from persistence.stores.coding import Codec
 from persistence.stores.namespaces import below, column, from_column, listed, literal
 from persistence.stores.planning import Get, Listing, Plan, Search
@@ -58,7 +58,7 @@ class Shelves:
         self._codec = codec
         self._dims = dims
 
-    async def look(self, session: Session, *, plan: Plan, now: float) -> tuple[Reading, list[Refreshed]]:
+    async def look(self, session: Session, *, plan: Plan, now: float) -> tuple[list[Any], Sequence[Refreshed]]:
         """Return the results of a plan's reads, None in the places of its puts, and what follows from them."""
         reader = _Reader(session, self._codec, self._dims, now)
         results: list[Any] = [None] * plan.size
@@ -70,7 +70,7 @@ class Shelves:
                 results[place] = await reader.search(read)
             elif isinstance(read, Listing):
                 results[place] = await reader.listing(read)
-        return Reading(results, []), reader.refreshes
+        return results, reader.refreshes
 
 
 class _Reader:

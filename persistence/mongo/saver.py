@@ -8,6 +8,7 @@ from persistence.mongo.backend import THREADS, MongoBackend
 from persistence.mongo.options import Options
 from persistence.mongo.server import Server, Source, checked
 from persistence.writer.limits import DEFAULT_LIMITS, Limits
+from persistence.writer.remote import chosen
 from persistence.writer.saver import GroupCommitSaver
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class MongoDBSaver(GroupCommitSaver):
             ValueError: The URL is none, or a setting is out of range.
             TypeError: There is no such setting, both ``options`` and settings are given, or the client blocks.
         """
-        server = Server(checked(source), chosen(options, settings), limits, THREADS)
+        server = Server(checked(source), chosen(Options, options, settings), limits, THREADS)
         super().__init__(MongoBackend(server), serde=serde, limits=limits)
 
     @classmethod
@@ -62,13 +63,3 @@ class MongoDBSaver(GroupCommitSaver):
 def with_database(settings: dict[str, Any], name: str | None) -> dict[str, Any]:
     """Return the settings, with a database under the name that it has here."""
     return settings if name is None else {**settings, "database": name}
-
-
-def chosen(options: Options | None, settings: dict[str, Any]) -> Options:
-    """Return the options, given whole or one by one. Raises TypeError if both are."""
-    if options is None:
-        return Options(**settings)
-    if settings:
-        message = f"Pass options=, or {', '.join(sorted(settings))} by name, not both."
-        raise TypeError(message)
-    return options

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
-import weakref
 from contextlib import asynccontextmanager
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
-import anyio
 from bson.codec_options import CodecOptions
 from pymongo import AsyncMongoClient, IndexModel, ReadPreference, WriteConcern
 from pymongo.read_concern import ReadConcern
 
-from persistence.errors import (
-    BackendOpenError,
-    PersistenceClosedError,
-    PersistenceError,
-    SchemaVersionError,
-    TransientBackendError,
-)
+from persistence.errors import BackendOpenError, PersistenceError, SchemaVersionError
 from persistence.mongo.faults import DRIVER_ERRORS, described, read_fault, write_fault
-from persistence.outlasting import outlast
-from persistence.writer.crossing import Crossing
-from persistence.writer.failing import delay
+from persistence.writer.remote import Faults, Remote
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 
     from pymongo.asynchronous.client_session import AsyncClientSession
     from pymongo.asynchronous.collection import AsyncCollection
@@ -146,22 +135,22 @@ class Session:
         return int(found["count"])
 
 
-class Server:
-    """A MongoDB server as one saver or store uses it."""
+class Server(Remote[Session]):
+    """A MongoDB server as one saver, store or cache uses it."""
+
+    faults = Faults(DRIVER_ERRORS, described, write_fault, read_fault)
+    kept = "What was acknowledged is safe."
 
     def __init__(self, source: Source, options: Options, limits: Limits, layout: Layout) -> None:
         """Describe a server; nothing is connected yet."""
+        super().__init__(_name(source), limits)
         self._source = source
         self._options = options
-        self._limits = limits
         self._layout = layout
-        self._crossing = Crossing()
         self._client: AsyncMongoClient[Any] | None = None
         self._collection: AsyncCollection[dict[str, Any]] | None = None
         self._transactions = False
         self._owned = False
-        self._finalizer: weakref.finalize[..., Server] | None = None
-        self.name = _name(source)
 
     async def open(self) -> None:
         """Connect once, and create the indexes if they are not there.
@@ -169,27 +158,7 @@ class Server:
         Raises:
             BackendOpenError: It cannot be reached, or refuses.
         """
-        self._crossing.open()
-        # Also runs when the interpreter exits, which __del__ may not.
-        self._finalizer = weakref.finalize(self, _forgotten, repr(self))
-        try:
-            await self._crossing.call(self._start)
-        except DRIVER_ERRORS as error:
-            message = f"{self.name} cannot be opened: {described(error)}"
-            raise BackendOpenError(message) from error
-
-    async def close(self) -> None:
-        """Close every connection that is ours; safe to call again."""
-        if self._finalizer is not None:
-            self._finalizer.detach()
-        client, self._client, self._collection = self._client, None, None
-        if client is not None and self._owned:
-
-            async def leave() -> None:
-                await self._crossing.call(client.close)
-
-            await outlast(leave)
-        self._crossing.close()
+        await self._enter(self._start)
 
     async def setup(self) -> None:
         """Create the indexes; safe to call again, and from many processes at once."""
@@ -199,46 +168,12 @@ class Server:
         except DRIVER_ERRORS as error:
             raise write_fault(error, self.name) from error
 
-    async def write(self, work: Callable[[Session], Awaitable[T]]) -> T:
-        """Do something that may be done twice; a fault that may pass is left to the caller to try again.
+    def _connected(self) -> bool:
+        return self._collection is not None
 
-        Raises:
-            TransientBackendError, BackendError: what ``write_fault`` makes of it.
-        """
-        self._check()
-        try:
-            # Under the shield of whoever writes; a deadline that passes there costs the connection, as it should.
-            return await self._crossing.pass_on(self._at_work, work)
-        except DRIVER_ERRORS as error:
-            raise write_fault(error, self.name) from error
-
-    async def read(self, work: Callable[[Session], Awaitable[T]]) -> T:
-        """Look something up, again while a fault may pass: as long as commits are tried."""
-        return await self._tried(work, read_fault)
-
-    async def persist(self, work: Callable[[Session], Awaitable[T]]) -> T:
-        """Do something that may be done twice, again while a fault may pass."""
-        return await self._tried(work, write_fault)
-
-    async def _tried(
-        self, work: Callable[[Session], Awaitable[T]], told: Callable[[BaseException, str], PersistenceError]
-    ) -> T:
-        attempt = 0
-        while True:
-            attempt += 1
-            self._check()
-            try:
-                return await self._crossing.call(self._at_work, work)
-            except DRIVER_ERRORS as error:
-                fault = told(error, self.name)
-                if not isinstance(fault, TransientBackendError) or attempt == self._limits.attempts:
-                    raise fault from error
-            await anyio.sleep(delay(attempt, self._limits))
-
-    def _check(self) -> None:
-        if self._collection is None:
-            message = f"{self!r} is not open."
-            raise PersistenceClosedError(message)
+    def _let_go(self) -> Callable[[], Coroutine[Any, Any, None]] | None:
+        client, self._client, self._collection = self._client, None, None
+        return client.close if client is not None and self._owned else None
 
     async def _start(self) -> None:
         client = self._client = await self._made()
@@ -302,7 +237,8 @@ class Server:
 
     async def _at_work(self, work: Callable[[Session], Awaitable[T]]) -> T:
         collection = self._collection
-        assert collection is not None  # noqa: S101 - closing waits for whoever got here
+        if collection is None:
+            raise self._closed()
         return await work(Session(collection, transactions=self._transactions))
 
     def __repr__(self) -> str:
@@ -335,9 +271,3 @@ def _name(source: Source) -> str:
     if not isinstance(source, str):
         return "the server of the given client"
     return source.partition("://")[2].partition("?")[0].rpartition("@")[2]
-
-
-def _forgotten(what: str) -> None:
-    warnings.warn(
-        f"{what} was not closed: leave its 'async with'. What was acknowledged is safe.", ResourceWarning, stacklevel=2
-    )

@@ -15,6 +15,8 @@ from persistence.mongo.server import Layout, Session
 from persistence.serde.serializer import Typed
 from persistence.stores.namespaces import column
 from persistence.stores.planning import Put
+from persistence.stores.remote import Changes
+from persistence.stores.sweeping import SWEPT
 from persistence.stores.ttl import deadline, moment
 
 Document = dict[str, Any]
@@ -37,9 +39,6 @@ NUMBERS: Final = "numbers"
 GRACE: Final = timedelta(minutes=1)
 """What the server's clock may be ahead."""
 
-SWEPT: Final = 1000
-"""Items deleted by one call, so that sweeping many holds nobody up for long."""
-
 VECTORS: Final = " vectors"
 """Ends the owner's name of pieces of vectors, to tell them from those of the value."""
 
@@ -53,20 +52,12 @@ class Refreshed(NamedTuple):
     in_pieces: bool
 
 
-class Changes(NamedTuple):
-    """What a batch leads to."""
-
-    refreshes: Sequence[Refreshed]
-    puts: Sequence[Put]
-    now: float
-
-
 def item_id(namespace: Namespace, key: str) -> str:
     """Return the id of an item's document: labels and keys hold no NUL, and labels no period."""
     return joined("item", column(namespace), key)
 
 
-async def change(session: Session, changes: Sequence[Changes], dims: int) -> None:
+async def change(session: Session, changes: Sequence[Changes[Refreshed]], dims: int) -> None:
     """Apply what several batches lead to; together, where the server has transactions."""
     work = _Work(dims)
     for each in changes:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-import weakref
 from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
-import anyio
-
-from persistence.errors import BackendOpenError, PersistenceClosedError, PersistenceError, TransientBackendError
-from persistence.outlasting import outlast
+from persistence.errors import PersistenceError
 from persistence.postgres import reading, writing
 from persistence.postgres.connections import BroughtConnections, Lender, OwnConnections, lives_here
 from persistence.postgres.faults import DRIVER_ERRORS, described, is_lost, read_fault, write_fault
@@ -20,11 +15,10 @@ from persistence.postgres.layout import Layout
 from persistence.postgres.sessions import Session
 from persistence.postgres.statements import MIGRATIONS
 from persistence.writer.batching import segments
-from persistence.writer.crossing import Crossing
-from persistence.writer.failing import delay
+from persistence.writer.remote import Faults, Remote
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
     import asyncpg
 
@@ -67,18 +61,18 @@ LAYOUT: Final = Layout(
 )
 
 
-class Database:
+class Database(Remote[Session]):
     """One database: where connections come from, and how work on them is tried."""
+
+    faults = Faults(DRIVER_ERRORS, described, write_fault, read_fault)
+    kept = "What was committed is safe."
 
     def __init__(self, source: Source, options: Options, limits: Limits) -> None:
         """Describe a database; nothing is opened yet."""
+        super().__init__(_name(source), limits)
         self._source = source
         self._options = options
-        self._limits = limits
-        self._crossing = Crossing()
         self._lender: Lender | None = None
-        self._finalizer: weakref.finalize[..., Database] | None = None
-        self.name = _name(source)
 
     async def open(self, prepare: Callable[[Session], Awaitable[None]]) -> None:
         """Connect once and prepare the tables.
@@ -86,68 +80,18 @@ class Database:
         Raises:
             BackendOpenError: It cannot be reached, or its tables are not ours; nothing was changed.
         """
-        self._crossing.open()
-        # Also runs when the interpreter exits, which __del__ may not.
-        self._finalizer = weakref.finalize(self, _forgotten, repr(self))
-        try:
-            await self._crossing.call(self._start, prepare)
-        except DRIVER_ERRORS as error:
-            message = f"{self.name} cannot be opened: {described(error)}"
-            raise BackendOpenError(message) from error
+        await self._enter(self._start, prepare)
 
-    async def close(self) -> None:
-        """Close every connection; safe to call again."""
-        if self._finalizer is not None:
-            self._finalizer.detach()
-        if self._lender is not None:
-            await outlast(partial(self._crossing.call, self._lender.close))
-            self._lender = None
-        self._crossing.close()
+    def _connected(self) -> bool:
+        return self._lender is not None
 
-    async def write(self, work: Callable[[Session], Awaitable[T]]) -> T:
-        """Do something that may be done twice; a fault that may pass is left to the caller to try again.
-
-        Raises:
-            TransientBackendError, BackendError: what ``write_fault`` makes of it.
-        """
-        self._check()
-        try:
-            # Under the shield of whoever writes; a deadline that passes there costs the connection, as it should.
-            return await self._crossing.pass_on(self._borrowed, work)
-        except DRIVER_ERRORS as error:
-            raise write_fault(error, self.name) from error
-
-    async def read(self, work: Callable[[Session], Awaitable[T]]) -> T:
-        """Look something up, again while a fault may pass: as long as commits are tried."""
-        return await self._tried(work, read_fault)
-
-    async def persist(self, work: Callable[[Session], Awaitable[T]]) -> T:
-        """Do something that may be done twice, again while a fault may pass."""
-        return await self._tried(work, write_fault)
-
-    async def _tried(
-        self, work: Callable[[Session], Awaitable[T]], told: Callable[[BaseException, str], PersistenceError]
-    ) -> T:
-        attempt = 0
-        while True:
-            attempt += 1
-            self._check()
-            try:
-                return await self._crossing.call(self._borrowed, work)
-            except DRIVER_ERRORS as error:
-                fault = told(error, self.name)
-                if not isinstance(fault, TransientBackendError) or attempt == self._limits.attempts:
-                    raise fault from error
-            await anyio.sleep(delay(attempt, self._limits))
-
-    def _check(self) -> None:
-        if self._lender is None:
-            message = f"{self!r} is not open."
-            raise PersistenceClosedError(message)
+    def _let_go(self) -> Callable[[], Coroutine[Any, Any, None]] | None:
+        lender, self._lender = self._lender, None
+        return None if lender is None else lender.close
 
     async def _start(self, prepare: Callable[[Session], Awaitable[None]]) -> None:
         self._lender = await self._made()
-        await self._borrowed(prepare)
+        await self._at_work(prepare)
 
     async def _made(self) -> Lender:
         if isinstance(self._source, str):
@@ -165,9 +109,10 @@ class Database:
             pool = await pool
         return BroughtConnections(pool, self._options, owned=True)
 
-    async def _borrowed(self, work: Callable[[Session], Awaitable[T]]) -> T:
+    async def _at_work(self, work: Callable[[Session], Awaitable[T]]) -> T:
         lender = self._lender
-        assert lender is not None  # noqa: S101 - closing waits for whoever got here
+        if lender is None:
+            raise self._closed()
         connection = await lender.borrow()
         lost = True
         try:
@@ -234,9 +179,3 @@ def _name(source: Source) -> str:
     parts = urlsplit(source)
     host = parts.netloc.rpartition("@")[2]
     return f"{host or 'local socket'}{parts.path}"
-
-
-def _forgotten(what: str) -> None:
-    warnings.warn(
-        f"{what} was not closed: leave its 'async with'. What was committed is safe.", ResourceWarning, stacklevel=2
-    )

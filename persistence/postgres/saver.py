@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from persistence.postgres.backend import Database, PostgresBackend, Source
 from persistence.postgres.options import Options
 from persistence.writer.limits import DEFAULT_LIMITS, Limits
+from persistence.writer.remote import chosen
 from persistence.writer.saver import GroupCommitSaver
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class PostgresSaver(GroupCommitSaver):
             ValueError: The URL is none, or a setting is out of range.
             TypeError: There is no such setting, or both ``options`` and settings are given.
         """
-        database = Database(checked(source), chosen(options, settings), limits)
+        database = Database(checked(source), chosen(Options, options, settings), limits)
         super().__init__(PostgresBackend(database), serde=serde, limits=limits)
 
     @classmethod
@@ -65,13 +66,3 @@ def checked(source: Source) -> Source:
         message = "Not a PostgreSQL URL: write it as postgresql://user:password@host:5432/database."
         raise ValueError(message)
     return source
-
-
-def chosen(options: Options | None, settings: dict[str, Any]) -> Options:
-    """Return the options, given whole or one by one. Raises TypeError if both are."""
-    if options is None:
-        return Options(**settings)
-    if settings:
-        message = f"Pass options=, or {', '.join(sorted(settings))} by name, not both."
-        raise TypeError(message)
-    return options

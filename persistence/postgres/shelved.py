@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import struct
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from persistence.contracts.store import Item, Namespace, SearchItem, Value
 from persistence.postgres.layout import LOCK, Layout
 from persistence.postgres.narrowing import Values, alive_below, narrowed, projection
 from persistence.postgres.sessions import Session
 from persistence.postgres.statements import QUERIES, migrations, queries
-from persistence.stores.carrying_out import Reading, Refresh, Row
+from persistence.stores.carrying_out import Refresh, Row
 from persistence.stores.coding import Codec
 from persistence.stores.namespaces import column, from_column, listed, literal
 from persistence.stores.planning import Get, Listing, Plan, Put, Search
 from persistence.stores.ranking import DECIMALS, FLOAT_BYTES, Ranking
+from persistence.stores.remote import Changes
+from persistence.stores.sweeping import SWEPT
 from persistence.stores.ttl import deadline, moment
-
-SWEPT: Final = 1000
-"""Items deleted in one transaction, so that sweeping many holds nobody up for long."""
 
 FIRST_PAGE, LARGEST_PAGE = 64, 4096
 """Items read at once where a filter decides in Python how many are needed."""
@@ -62,14 +61,6 @@ VECTORS: Final = Layout(
 )
 
 
-class Changes(NamedTuple):
-    """What a batch leads to."""
-
-    refreshes: Sequence[Refresh]
-    puts: Sequence[Put]
-    now: float
-
-
 async def prepare(session: Session, name: str, dims: int, *, seals: bool) -> None:
     """Bring the tables up to date, and for a search by meaning its index."""
     await LAYOUT.migrate(session, name)
@@ -99,7 +90,7 @@ class Shelves:
 
     async def look(
         self, session: Session, *, plan: Plan, filters: Mapping[int, Mapping[str, Any] | None], now: float
-    ) -> Reading:
+    ) -> tuple[list[Any], Sequence[Refresh]]:
         """Return the results of a plan's reads, None in the places of its puts. ``filters`` are by place."""
         reader = _Reader(session, self._codec, self._dims, now)
         results: list[Any] = [None] * plan.size
@@ -111,9 +102,9 @@ class Shelves:
                 results[place] = await reader.search(read, filters.get(place))
             elif isinstance(read, Listing):
                 results[place] = await reader.listing(read)
-        return Reading(results, reader.refreshes)
+        return results, reader.refreshes
 
-    async def change(self, session: Session, *, changes: Sequence[Changes]) -> None:
+    async def change(self, session: Session, *, changes: Sequence[Changes[Refresh]]) -> None:
         """Apply what several batches lead to, in order and together."""
         puts = {(put.namespace, put.key): (put, each.now) for each in changes for put in each.puts}
         stored = [(put, now) for put, now in puts.values() if put.typed is not None]

@@ -8,30 +8,19 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-import anyio
-
-from persistence.blocking import BlockingCache
-from persistence.contracts.cache import BaseCache
-from persistence.errors import PersistenceClosedError, PersistenceError
-from persistence.outlasting import outlast
-from persistence.redis.saver import chosen
+from persistence.redis.options import Options
 from persistence.redis.scripts import CLEAR_CACHE, READ_CACHE, WRITE_CACHE
 from persistence.redis.server import Server, Source, checked, unpacked
 from persistence.redis.shelved import LONGEST
-from persistence.serde.caching import CachedValues
 from persistence.serde.values import text_bytes
-from persistence.writer.home import Home
+from persistence.stores.caching import ManagedCache
 from persistence.writer.limits import DEFAULT_LIMITS
+from persistence.writer.remote import chosen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from types import TracebackType
-    from typing import Self
-
-    from anyio.lowlevel import EventLoopToken
+    from collections.abc import Callable, Mapping, Sequence
 
     from persistence.contracts.cache import FullKey, Namespace
-    from persistence.redis.options import Options
     from persistence.redis.server import Session
     from persistence.serde.serializer import Serializer, Typed
 
@@ -42,7 +31,7 @@ _EXPIRY: Final = struct.Struct("<d")
 _NEVER: Final = math.inf
 
 
-class RedisCache(BlockingCache, BaseCache):
+class RedisCache(ManagedCache):
     """Keeps values on a Redis (6.2 or newer) or Valkey server, which vanish from it when their time is over.
 
     Open it with ``async with cache`` (or ``with cache``). A saver's keys may stand beside it. Keys are digests of
@@ -63,49 +52,15 @@ class RedisCache(BlockingCache, BaseCache):
         ``source``, ``options`` and ``settings`` are those of ``RedisSaver``. ``serde`` turns values into bytes, with
         the safe defaults if it is None. ``clock`` tells the seconds by which values expire; processes must agree on it.
         """
-        self._server = Server(checked(source), chosen(options, settings), DEFAULT_LIMITS)
-        self._values = CachedValues(serde)
+        super().__init__(serde)
+        self._server = Server(checked(source), chosen(Options, options, settings), DEFAULT_LIMITS)
         self._clock = clock
-        self._home: Home | None = None
 
-    @property
-    def home_token(self) -> EventLoopToken | None:
-        """The event loop the cache is open on; None while closed."""
-        return None if self._home is None else self._home.token
+    async def _open(self) -> None:
+        await self._server.open()
 
-    @property
-    def home_thread(self) -> int | None:
-        """The thread the cache is open on; None while closed."""
-        return None if self._home is None else self._home.thread
-
-    async def __aenter__(self) -> Self:
-        """Connect once.
-
-        Raises:
-            BackendOpenError: The server cannot be reached, or refuses.
-            PersistenceError: The cache is open already.
-        """
-        if self._home is not None:
-            message = f"{self!r} is open already: share it, or make a second cache."
-            raise PersistenceError(message)
-        self._home = Home()
-        try:
-            await self._server.open()
-        except BaseException:
-            with anyio.CancelScope(shield=True):
-                await self._server.close()
-            self._home = None
-            raise
-        return self
-
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Close the connections. Cancelling the scope around does not cut this short."""
-        try:
-            await outlast(self._server.close)
-        finally:
-            self._home = None
+    async def _close(self) -> None:
+        await self._server.close()
 
     async def aget(self, keys: Sequence[FullKey]) -> dict[FullKey, Any]:
         """Return what is there of these keys.
@@ -145,19 +100,8 @@ class RedisCache(BlockingCache, BaseCache):
         for namespace in [()] if namespaces is None else namespaces:
             await server.persist(partial(_clear, bounds=_bounds(namespace)))
 
-    def key_of(self, value: object) -> str:
-        """Return a digest of the value's stored form. Raises SerializationError."""
-        return self._values.key_of(value)
-
-    def register_types(self, types: Iterable[type]) -> None:
-        """Allow values of these types to be kept and rebuilt."""
-        self._values.serde.register_types(types)
-
     def _opened(self) -> Server:
-        if self._home is None:
-            message = f"{self!r} is not open: use it inside 'async with cache:' (or 'with cache:')."
-            raise PersistenceClosedError(message)
-        self._home.check(self)
+        self._check()
         return self._server
 
     def __repr__(self) -> str:

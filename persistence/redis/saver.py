@@ -10,6 +10,7 @@ from persistence.redis.options import Options
 from persistence.redis.server import Server, Source, checked
 from persistence.stores.ttl import expiry, minutes
 from persistence.writer.limits import DEFAULT_LIMITS, Limits
+from persistence.writer.remote import chosen
 from persistence.writer.saver import GroupCommitSaver
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class RedisSaver(GroupCommitSaver):
             ValueError: The URL is none, or a setting is out of range.
             TypeError: There is no such setting, both ``options`` and settings are given, or the client blocks.
         """
-        server = Server(checked(source), chosen(options, settings), limits)
+        server = Server(checked(source), chosen(Options, options, settings), limits)
         lifetime = minutes((ttl or {}).get("default_ttl"))
         milliseconds = 0 if lifetime is None else max(1, math.ceil(lifetime * MINUTE))
         backend = RedisBackend(server, milliseconds, refreshes=expiry(ttl).refresh_on_read)
@@ -85,13 +86,3 @@ def given(url: str | None, client: Any) -> tuple[Source]:
 def with_arguments(settings: dict[str, Any], arguments: dict[str, Any] | None) -> dict[str, Any]:
     """Return the settings, with the driver's arguments under the name that they have here."""
     return settings if arguments is None else {**settings, "connect_arguments": arguments}
-
-
-def chosen(options: Options | None, settings: dict[str, Any]) -> Options:
-    """Return the options, given whole or one by one. Raises TypeError if both are."""
-    if options is None:
-        return Options(**settings)
-    if settings:
-        message = f"Pass options=, or {', '.join(sorted(settings))} by name, not both."
-        raise TypeError(message)
-    return options

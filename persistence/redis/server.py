@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import logging
-import warnings
-import weakref
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
-import anyio
 import msgspec
 from redis.asyncio import Redis
 from redis.client import NEVER_DECODE
 from redis.exceptions import NoScriptError, ResponseError
 
-from persistence.errors import BackendOpenError, PersistenceClosedError, PersistenceError, TransientBackendError
-from persistence.outlasting import outlast
+from persistence.errors import PersistenceError
 from persistence.redis.faults import DRIVER_ERRORS, described, is_lost, read_fault, write_fault
-from persistence.writer.crossing import Crossing
-from persistence.writer.failing import delay
+from persistence.writer.remote import Faults, Remote
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
     from persistence.redis.options import Options
     from persistence.redis.scripts import Script
@@ -92,19 +87,19 @@ class Session:
         return await self._client.execute_command(*words, **{NEVER_DECODE: True})
 
 
-class Server:
+class Server(Remote[Session]):
     """A Redis or Valkey server as one saver, store or cache uses it."""
+
+    faults = Faults(DRIVER_ERRORS, described, write_fault, read_fault)
+    kept = "What was written is as safe as the server keeps it."
 
     def __init__(self, source: Source, options: Options, limits: Limits) -> None:
         """Describe a server; nothing is connected yet."""
+        super().__init__(_name(source), limits)
         self._source = source
         self._options = options
-        self._limits = limits
-        self._crossing = Crossing()
         self._client: Redis | None = None
         self._owned = False
-        self._finalizer: weakref.finalize[..., Server] | None = None
-        self.name = _name(source)
 
     async def open(self) -> None:
         """Connect once.
@@ -112,14 +107,7 @@ class Server:
         Raises:
             BackendOpenError: It cannot be reached, or refuses.
         """
-        self._crossing.open()
-        # Also runs when the interpreter exits, which __del__ may not.
-        self._finalizer = weakref.finalize(self, _forgotten, repr(self))
-        try:
-            facts = await self._crossing.call(self._start)
-        except DRIVER_ERRORS as error:
-            message = f"{self.name} cannot be opened: {described(error)}"
-            raise BackendOpenError(message) from error
+        facts = await self._enter(self._start)
         policy = facts.get("maxmemory_policy", "noeviction")
         if policy != "noeviction" and facts.get("maxmemory", 0):
             LOG.warning(
@@ -129,59 +117,12 @@ class Server:
                 policy,
             )
 
-    async def close(self) -> None:
-        """Close every connection that is ours; safe to call again."""
-        if self._finalizer is not None:
-            self._finalizer.detach()
+    def _connected(self) -> bool:
+        return self._client is not None
+
+    def _let_go(self) -> Callable[[], Coroutine[Any, Any, None]] | None:
         client, self._client = self._client, None
-        if client is not None and self._owned:
-
-            async def leave() -> None:
-                await self._crossing.call(client.aclose)
-
-            await outlast(leave)
-        self._crossing.close()
-
-    async def write(self, work: Callable[[Session], Awaitable[T]]) -> T:
-        """Do something that may be done twice; a fault that may pass is left to the caller to try again.
-
-        Raises:
-            TransientBackendError, BackendError: what ``write_fault`` makes of it.
-        """
-        self._check()
-        try:
-            # Under the shield of whoever writes; a deadline that passes there costs the connection, as it should.
-            return await self._crossing.pass_on(self._at_work, work)
-        except DRIVER_ERRORS as error:
-            raise write_fault(error, self.name) from error
-
-    async def read(self, work: Callable[[Session], Awaitable[T]]) -> T:
-        """Look something up, again while a fault may pass: as long as commits are tried."""
-        return await self._tried(work, read_fault)
-
-    async def persist(self, work: Callable[[Session], Awaitable[T]]) -> T:
-        """Do something that may be done twice, again while a fault may pass."""
-        return await self._tried(work, write_fault)
-
-    async def _tried(
-        self, work: Callable[[Session], Awaitable[T]], told: Callable[[BaseException, str], PersistenceError]
-    ) -> T:
-        attempt = 0
-        while True:
-            attempt += 1
-            self._check()
-            try:
-                return await self._crossing.call(self._at_work, work)
-            except DRIVER_ERRORS as error:
-                fault = told(error, self.name)
-                if not isinstance(fault, TransientBackendError) or attempt == self._limits.attempts:
-                    raise fault from error
-            await anyio.sleep(delay(attempt, self._limits))
-
-    def _check(self) -> None:
-        if self._client is None:
-            message = f"{self!r} is not open."
-            raise PersistenceClosedError(message)
+        return client.aclose if client is not None and self._owned else None
 
     async def _start(self) -> dict[str, Any]:
         self._client = await self._made()
@@ -210,7 +151,8 @@ class Server:
 
     async def _at_work(self, work: Callable[[Session], Awaitable[T]]) -> T:
         client = self._client
-        assert client is not None  # noqa: S101 - closing waits for whoever got here
+        if client is None:
+            raise self._closed()
         try:
             return await work(Session(client, self._options.prefix))
         except DRIVER_ERRORS as error:
@@ -249,11 +191,3 @@ def _name(source: Source) -> str:
         return "the server of the given client"
     parts = urlsplit(source)
     return f"{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-
-def _forgotten(what: str) -> None:
-    warnings.warn(
-        f"{what} was not closed: leave its 'async with'. What was written is as safe as the server keeps it.",
-        ResourceWarning,
-        stacklevel=2,
-    )

@@ -14,15 +14,14 @@ from persistence.redis.rows import joined, parted
 from persistence.redis.scripts import FIND_ITEMS, READ_ITEMS, SWEEP_ITEMS, WRITE_ITEMS
 from persistence.redis.server import Session, unpacked
 from persistence.serde.serializer import Typed
-from persistence.stores.carrying_out import Reading, Row
+from persistence.stores.carrying_out import Row
 from persistence.stores.coding import Codec
 from persistence.stores.namespaces import below, column, from_column, listed, literal
 from persistence.stores.planning import Get, Listing, Plan, Put, Search
 from persistence.stores.ranking import Ranking
+from persistence.stores.remote import Changes
+from persistence.stores.sweeping import SWEPT
 from persistence.stores.ttl import alive, deadline, moment
-
-SWEPT: Final = 1000
-"""Items deleted by one call, so that sweeping many holds nobody up for long."""
 
 FIRST_PAGE, LARGEST_PAGE = 64, 1024
 """Items read by one call where a filter decides how many are needed; then by each call."""
@@ -49,14 +48,6 @@ class Refreshed(NamedTuple):
     ttl: float
 
 
-class Changes(NamedTuple):
-    """What a batch leads to."""
-
-    refreshes: Sequence[Refreshed]
-    puts: Sequence[Put]
-    now: float
-
-
 def address(namespace: Namespace, key: str) -> str:
     """Return where an item is: labels and keys hold no NUL, and labels no period."""
     return joined(column(namespace), key)
@@ -68,7 +59,7 @@ async def sweep(session: Session, now: float) -> int:
     return swept
 
 
-async def change(session: Session, changes: Sequence[Changes], dims: int) -> None:
+async def change(session: Session, changes: Sequence[Changes[Refreshed]], dims: int) -> None:
     """Apply what several batches lead to, in order and together: one call."""
     values: list[bytes] = []
     refreshes = [_refresh(each, change.now) for change in changes for each in change.refreshes]
@@ -110,7 +101,7 @@ class Shelves:
         self._codec = codec
         self._dims = dims
 
-    async def look(self, session: Session, *, plan: Plan, now: float) -> tuple[Reading, list[Refreshed]]:
+    async def look(self, session: Session, *, plan: Plan, now: float) -> tuple[list[Any], Sequence[Refreshed]]:
         """Return the results of a plan's reads, None in the places of its puts, and what follows from them."""
         reader = _Reader(session, self._codec, self._dims, now)
         results: list[Any] = [None] * plan.size
@@ -122,7 +113,7 @@ class Shelves:
                 results[place] = await reader.search(read)
             elif isinstance(read, Listing):
                 results[place] = await reader.listing(read)
-        return Reading(results, []), reader.refreshes
+        return results, reader.refreshes
 
 
 class _Reader:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
+from persistence.blocking import BlockingSetup
 from persistence.errors import BackendOpenError, PersistenceError
 from persistence.outlasting import outlast
 from persistence.sqlite import shelved
@@ -29,8 +30,6 @@ from persistence.writer.bridge import BRIDGE, on_trio
 if TYPE_CHECKING:
     from typing import Self
 
-    from anyio.abc import TaskGroup
-
     from persistence.contracts.store import IndexConfig, Op, Result, TTLConfig
     from persistence.serde.serializer import Serializer
     from persistence.sqlite.opening import Synchronous
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class SqliteStore(ManagedStore):
+class SqliteStore(BlockingSetup, ManagedStore):
     """Keeps items in an SQLite file in write-ahead mode; other processes may use the file too.
 
     Open it with ``async with store`` (or ``with store``); that creates or migrates its tables, which stand beside those
@@ -78,7 +77,6 @@ class SqliteStore(ManagedStore):
         self._patience = busy_timeout
         self._writer: Connection | None = None
         self._reader: Connection | None = None
-        self._lanes: tuple[Lane[Work], Lane[Work]] | None = None
         self._bridged = False
         self._finalizer: weakref.finalize[..., SqliteStore] | None = None
 
@@ -119,14 +117,6 @@ class SqliteStore(ManagedStore):
         self._opened()
         await self._at_work(self._writer, partial(shelved.LAYOUT.migrate, path=self._path), write_fault)
 
-    def setup(self) -> None:
-        """See ``asetup``; opens and closes the store if it is closed."""
-        if self._home is not None:
-            self._wait("asetup")
-            return
-        with self:
-            self._wait("asetup")
-
     async def asweep_ttl(self) -> int:
         """Delete what has expired; return how many items that were."""
         _, writes = self._opened()
@@ -157,20 +147,8 @@ class SqliteStore(ManagedStore):
         # Also runs when the interpreter exits, which __del__ may not.
         self._finalizer = weakref.finalize(self, _forgotten, repr(self))
 
-    def _start(self, nursery: TaskGroup) -> None:
-        self._lanes = Lane(self._read, "reads"), Lane(self._write, "writes")
-        for lane in self._lanes:
-            nursery.start_soon(lane.run, name=f"lane of {self!r}")
-
-    def _working(self) -> Sequence[Lane[Work]]:
-        return self._lanes or ()
-
-    async def _drain(self) -> None:
-        for lane in self._working():
-            lane.close()
-        for lane in self._working():
-            await outlast(lane.stopped.wait)
-        self._lanes = None
+    def _lanes_made(self) -> tuple[Lane[Any], ...]:
+        return Lane(self._read, "reads"), Lane(self._write, "writes")
 
     async def _close(self) -> None:
         if self._finalizer is not None:
@@ -241,12 +219,6 @@ class SqliteStore(ManagedStore):
         if self._bridged:
             self._bridged = False
             BRIDGE.release()
-
-    def _opened(self) -> tuple[Lane[Work], Lane[Work]]:
-        if self._lanes is None or self._home is None:
-            raise self._closed()
-        self._home.check(self)
-        return self._lanes
 
     def __repr__(self) -> str:
         """Name the file, and tell whether it is open."""

@@ -16,6 +16,7 @@ from persistence import portal
 from persistence.blocking import BlockingDoor
 from persistence.contracts.store import BaseStore, GetOp, IndexConfig, Op, PutOp, Result, SearchOp, TTLConfig
 from persistence.errors import PersistenceClosedError, PersistenceError
+from persistence.outlasting import outlast
 from persistence.serde.serializer import Serializer
 from persistence.stores.coding import Codec
 from persistence.stores.embedding import Index
@@ -52,7 +53,7 @@ class ManagedStore(BlockingDoor, BaseStore):
         self._dims = 0 if self._index is None else self._index.dims
         self._planner = Planner(self._codec, self._index, ttl)
         self._sweeper = Sweeper(self.asweep_ttl)
-        self._writes: Lane[Any] | None = None
+        self._lanes: tuple[Lane[Any], ...] | None = None
         self._home: Home | None = None
         self._nursery: TaskGroup | None = None
 
@@ -68,11 +69,7 @@ class ManagedStore(BlockingDoor, BaseStore):
 
     def statistics(self) -> tuple[LaneStatistics, ...]:
         """Return, for each open lane to the database, how full it is and what was done; a store in memory has none."""
-        return tuple(lane.statistics() for lane in self._working())
-
-    def _working(self) -> Sequence[Lane[Any]]:
-        """Return the lanes that are open."""
-        return () if self._writes is None else (self._writes,)
+        return tuple(lane.statistics() for lane in self._lanes or ())
 
     def register_types(self, types: Iterable[type]) -> None:
         """Allow values of these types to be stored and rebuilt."""
@@ -98,7 +95,9 @@ class ManagedStore(BlockingDoor, BaseStore):
             raise
         self._nursery = anyio.create_task_group()
         await self._nursery.__aenter__()
-        self._start(self._nursery)
+        self._lanes = self._lanes_made()
+        for lane in self._lanes:
+            self._nursery.start_soon(lane.run, name=f"{lane.name} of {self!r}")
         return self
 
     async def __aexit__(
@@ -125,13 +124,9 @@ class ManagedStore(BlockingDoor, BaseStore):
     async def _open(self) -> None:
         """Connect."""
 
-    @abstractmethod
-    def _start(self, nursery: TaskGroup) -> None:
-        """Start the tasks that do the work."""
-
-    @abstractmethod
-    async def _drain(self) -> None:
-        """Accept nothing more and return once all that was accepted is done, cancelled or not."""
+    def _lanes_made(self) -> tuple[Lane[Any], ...]:
+        """Return new lanes to the database, for as long as the store is open; none if whoever asks does the work."""
+        return ()
 
     @abstractmethod
     async def _close(self) -> None:
@@ -181,6 +176,21 @@ class ManagedStore(BlockingDoor, BaseStore):
         return portal.call(
             lambda: self.abatch(given), at=self.home_token, thread=self.home_thread, instead=async_name(given)
         )
+
+    async def _drain(self) -> None:
+        """Accept nothing more and return once all that was accepted is done, cancelled or not."""
+        lanes, self._lanes = self._lanes or (), None
+        for lane in lanes:
+            lane.close()
+        for lane in lanes:
+            await outlast(lane.stopped.wait)
+
+    def _opened(self) -> tuple[Lane[Any], ...]:
+        """Return the lanes. Raises PersistenceClosedError, or SaverLoopError on another event loop."""
+        if self._lanes is None or self._home is None:
+            raise self._closed()
+        self._home.check(self)
+        return self._lanes
 
     async def _planned(self, ops: Iterable[Op]) -> Plan:
         plan = self._planner.plan(ops)

@@ -13,6 +13,9 @@ from persistence.errors import PersistenceClosedError, PersistenceError
 
 LOG: Final = logging.getLogger("actorgraph")
 
+SWEPT: Final = 1000
+"""Items deleted by one call, so that sweeping many holds nobody up for long."""
+
 _SECONDS: Final = 60.0
 
 

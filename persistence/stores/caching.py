@@ -1,0 +1,90 @@
+"""ManagedCache: what caches on a database share: opening and closing, keys, types."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Self
+
+import anyio
+from anyio.lowlevel import EventLoopToken
+
+from persistence.blocking import BlockingCache
+from persistence.contracts.cache import BaseCache
+from persistence.errors import PersistenceClosedError, PersistenceError
+from persistence.outlasting import outlast
+from persistence.serde.caching import CachedValues
+from persistence.serde.serializer import Serializer
+from persistence.writer.home import Home
+
+
+class ManagedCache(BlockingCache, BaseCache):
+    """A cache that can be open, on one event loop."""
+
+    def __init__(self, serde: Serializer | None) -> None:
+        """Make a closed cache; ``serde`` turns values into bytes, with the safe defaults if it is None."""
+        self._values = CachedValues(serde)
+        self._home: Home | None = None
+
+    @property
+    def home_token(self) -> EventLoopToken | None:
+        """The event loop the cache is open on; None while closed."""
+        return None if self._home is None else self._home.token
+
+    @property
+    def home_thread(self) -> int | None:
+        """The thread the cache is open on; None while closed."""
+        return None if self._home is None else self._home.thread
+
+    async def __aenter__(self) -> Self:
+        """Connect once, and create or migrate what the cache needs.
+
+        Raises:
+            BackendOpenError: The database cannot be opened; nothing was changed.
+            PersistenceError: The cache is open already.
+        """
+        if self._home is not None:
+            message = f"{self!r} is open already: share it, or make a second cache."
+            raise PersistenceError(message)
+        self._home = Home()
+        try:
+            await self._open()
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await self._close()
+            self._home = None
+            raise
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close the connections. Cancelling the scope around does not cut this short."""
+        try:
+            await outlast(self._close)
+        finally:
+            self._home = None
+
+    @abstractmethod
+    async def _open(self) -> None:
+        """Connect."""
+
+    @abstractmethod
+    async def _close(self) -> None:
+        """Disconnect, cancelled or not; safe to call again."""
+
+    def key_of(self, value: object) -> str:
+        """Return a digest of the value's stored form. Raises SerializationError."""
+        return self._values.key_of(value)
+
+    def register_types(self, types: Iterable[type]) -> None:
+        """Allow values of these types to be kept and rebuilt."""
+        self._values.serde.register_types(types)
+
+    def _check(self) -> None:
+        """Raise PersistenceClosedError if the cache is not open, SaverLoopError on another event loop."""
+        if self._home is None:
+            message = f"{self!r} is not open: use it inside 'async with cache:' (or 'with cache:')."
+            raise PersistenceClosedError(message)
+        self._home.check(self)
