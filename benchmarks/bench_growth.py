@@ -9,7 +9,7 @@ import shutil
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from benchmarks.chains import fresh_path
+from benchmarks.files import fresh_path
 from benchmarks.graphs import Counter, chain, config, increment, looping
 from benchmarks.harness import Session, Stopwatch, question
 from benchmarks.results import STEP, exponent

@@ -12,7 +12,8 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING
 
-from benchmarks.chains import Load, fresh_path, on_sqlite
+from benchmarks.chains import Load, on_sqlite
+from benchmarks.files import fresh_path
 from benchmarks.harness import Session, Stopwatch, question
 from benchmarks.results import STEP, ratios
 

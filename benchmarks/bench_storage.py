@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
-from benchmarks.chains import fresh_path
+from benchmarks.files import fresh_path
 from benchmarks.graphs import Log, config, looping
 from benchmarks.harness import Session, Stopwatch, question
 from benchmarks.results import Sample, ratios

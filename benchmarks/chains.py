@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from benchmarks.files import fresh_path
 from benchmarks.graphs import chain, check_trail, config, fresh_trail
 from benchmarks.harness import Stopwatch
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from benchmarks.peers import Side
     from benchmarks.results import Sample
-
-_FILES = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -34,11 +32,6 @@ class Load:
     def steps(self) -> int:
         """Supersteps in all."""
         return self.nodes * self.runs
-
-
-def fresh_path(directory: Path) -> str:
-    """Return the path of a database that does not exist yet."""
-    return str(directory / f"{next(_FILES)}.db")
 
 
 async def timed_chain(

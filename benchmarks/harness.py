@@ -10,8 +10,9 @@ import gc
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
 
+from benchmarks.durability.places import Places
 from benchmarks.results import Answer, Case, Sample, Series
 
 if TYPE_CHECKING:
@@ -92,10 +93,30 @@ class Session:
 
     sides: Sequence[Side]
     directory: Path
+    urls: Mapping[str, str] = field(default_factory=dict)
+    """Servers that exist already, by database."""
     quick: bool = False
     repeats: int | None = None
     tell: Callable[[str], None] = lambda _: None
+    """Says what is being measured."""
+    expect: Callable[[int], None] = lambda _: None
+    """Says how many cases the current question has."""
+    advance: Callable[[], None] = lambda: None
+    """Says that a case is done."""
     answers: list[Answer] = field(default_factory=list)
+    places: Places = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Know where databases are made."""
+        self.places = Places(self.directory, self.urls)
+
+    def __enter__(self) -> Self:
+        """Start no server yet."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop the servers that were started."""
+        self.places.close()
 
     def ask(self, question: Question) -> Answer:
         """Run one question and keep its answer."""
@@ -118,6 +139,7 @@ class Session:
         *,
         repeats: int,
         warmups: int = 1,
+        at: Mapping[str, str | float] | None = None,
     ) -> Case:
         """Measure a case for every contender; the first named is what the others are compared with."""
         turns = self.repeats or (max(2, repeats // 2) if self.quick else repeats)
@@ -126,14 +148,23 @@ class Session:
             contenders, repeats=turns, warmups=warmups, tick=lambda: self.tell(f"{self._answer.question}: {name}")
         )
         self._answer.failures += [f"{name}, {label}: {describe(error)}" for label, error in failures.items()]
-        case = Case(name, unit, next(iter(contenders), None))
+        case = Case(name, unit, next(iter(contenders), None), at=dict(at or {}))
         case.series = {label: Series.of(found) for label, found in samples.items()}
         self._answer.cases.append(case)
+        self.advance()
         return case
 
-    def record(self, name: str, unit: str, values: Mapping[str, Sequence[float]], baseline: str | None = None) -> Case:
+    def record(
+        self,
+        name: str,
+        unit: str,
+        values: Mapping[str, Sequence[float]],
+        baseline: str | None = None,
+        at: Mapping[str, str | float] | None = None,
+    ) -> Case:
         """Keep values computed from other cases."""
-        case = Case(name, unit, baseline, {label: Series(list(found), []) for label, found in values.items() if found})
+        series = {label: Series(list(found), []) for label, found in values.items() if found}
+        case = Case(name, unit, baseline, series, dict(at or {}))
         self._answer.cases.append(case)
         return case
 
@@ -153,23 +184,30 @@ def describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
+Asking: TypeAlias = "Callable[[Session], None]"
+
+
 @dataclass(frozen=True)
 class Question:
     """A registered benchmark."""
 
     name: str
     title: str
-    run: Callable[[Session], None]
+    run: Asking
+    short: bool = False
+    """Whether the short sweep asks it too."""
 
 
 QUESTIONS: dict[str, Question] = {}
 
 
-def question(name: str, title: str) -> Callable[[Callable[[Session], None]], Callable[[Session], None]]:
+def question(
+    name: str, title: str, *, short: bool = False
+) -> Callable[[Callable[[Session], None]], Callable[[Session], None]]:
     """Register a function that answers a question by calling ``session.compare``."""
 
-    def register(run: Callable[[Session], None]) -> Callable[[Session], None]:
-        QUESTIONS[name] = Question(name, title, run)
+    def register(run: Asking) -> Asking:
+        QUESTIONS[name] = Question(name, title, run, short)
         return run
 
     return register

@@ -46,6 +46,8 @@ class Side:
     settings: tuple[str, ...]
     postgres: Callable[[str], AbstractAsyncContextManager[Any]] | None = None
     """Opens a saver on PostgreSQL; None where what it needs is not installed."""
+    valkey: Callable[[str, str], AbstractAsyncContextManager[Any]] | None = None
+    """Opens a saver on Redis or Valkey, with a prefix for its keys; None where there is none that runs there."""
     delta: Any = None
     """Marks a list as append-only where that must be said; None where a plain ``operator.add`` is enough."""
 
@@ -119,13 +121,20 @@ def actorgraph(backend: str = "asyncio") -> Side:
         sqlite=saver.from_conn_string,
         add_messages=importlib.import_module("runtime.graph.message").add_messages,
         postgres=importlib.import_module("persistence.postgres").PostgresSaver if find_spec("asyncpg") else None,
+        valkey=prefixed if find_spec("redis") else None,
         settings=(
             f"this tree, {backend}",
             "async API throughout (ainvoke), nobody streaming",
-            "SqliteSaver.from_conn_string and PostgresSaver(url), one saver for all runs, default settings",
+            "SqliteSaver(path), PostgresSaver(url), RedisSaver(url), one saver for all runs, default settings",
             "durability passed per run; graphs compiled once per sample, outside the timing",
         ),
     )
+
+
+def prefixed(url: str, prefix: str) -> AbstractAsyncContextManager[Any]:
+    """Return this project's saver on Redis or Valkey."""
+    saver: Any = importlib.import_module("persistence.redis").RedisSaver
+    return saver(url, prefix=prefix)  # type: ignore[no-any-return]
 
 
 def sides(labels: Sequence[str] | None = None) -> list[Side]:

@@ -26,7 +26,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import bench_fanout, bench_waiting, peers
-from benchmarks.chains import Load, fresh_path, timed_chain
+from benchmarks.chains import Load, timed_chain
+from benchmarks.files import fresh_path
 from benchmarks.harness import MICRO, Stopwatch
 from benchmarks.results import Sample, Series, spread
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 STEP = "µs/step"
 """The unit whose reciprocal is worth printing too."""
+BARE = "no checkpointer"
+"""The contender that keeps nothing: what it takes is no cost of durability."""
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -36,15 +38,42 @@ def spread(values: Sequence[float]) -> Spread:
     return Spread(statistics.median(values), min(values), max(values))
 
 
+QUANTILES = (0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)
+"""Where a distribution is kept: enough to draw it, and to tell its tail."""
+
+
+class Distribution(msgspec.Struct, frozen=True):
+    """How long single supersteps took: values at ``QUANTILES``, over all repeats."""
+
+    count: int
+    values: list[float]
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Distribution:
+        """Summarise values; a quantile is the smallest value that so many do not exceed."""
+        ordered = sorted(values)
+        return cls(len(ordered), [ordered[max(0, math.ceil(q * len(ordered)) - 1)] for q in QUANTILES])
+
+    def at(self, quantile: float) -> float:
+        """Return one of the kept quantiles."""
+        return self.values[QUANTILES.index(quantile)]
+
+
 class Sample(msgspec.Struct, frozen=True):
     """One measurement: the value in the case's unit and, if it is a time, the CPU time the process spent meanwhile."""
 
     value: float
     cpu: float | None = None
+    latencies: Sequence[float] = ()
+    """Microseconds of each operation by itself, where they were watched."""
 
     def per(self, count: int) -> Sample:
         """Return this sample's share of one among ``count`` operations."""
-        return Sample(self.value / count, None if self.cpu is None else self.cpu / count)
+        return Sample(self.value / count, None if self.cpu is None else self.cpu / count, self.latencies)
+
+    def having(self, latencies: Sequence[float]) -> Sample:
+        """Return this sample with the latencies of its operations."""
+        return Sample(self.value, self.cpu, tuple(latencies))
 
 
 class Series(msgspec.Struct, frozen=True):
@@ -52,11 +81,24 @@ class Series(msgspec.Struct, frozen=True):
 
     values: list[float]
     cpu: list[float]
+    latency: Distribution | None = None
+    """Of all operations of all samples, where they were watched."""
+    medians: list[float] = []
+    """The median latency of each sample: how far they lie apart is the noise of the one above."""
+    tails: list[float] = []
+    """The 99th percentile of each sample, likewise."""
 
     @classmethod
     def of(cls, samples: Sequence[Sample]) -> Series:
         """Turn samples into a series."""
-        return cls([sample.value for sample in samples], [sample.cpu for sample in samples if sample.cpu is not None])
+        watched = [Distribution.of(sample.latencies) for sample in samples if sample.latencies]
+        return cls(
+            [sample.value for sample in samples],
+            [sample.cpu for sample in samples if sample.cpu is not None],
+            Distribution.of([one for sample in samples for one in sample.latencies]) if watched else None,
+            [found.at(0.5) for found in watched],
+            [found.at(0.99) for found in watched],
+        )
 
 
 class Case(msgspec.Struct):
@@ -67,6 +109,8 @@ class Case(msgspec.Struct):
     baseline: str | None = None
     """The contender that the others are divided into; None where a ratio would mean nothing."""
     series: dict[str, Series] = msgspec.field(default_factory=dict)
+    at: dict[str, str | float] = msgspec.field(default_factory=dict)
+    """The case's place on the axes of a plot, by the name of the axis."""
 
     def ratio(self, label: str) -> Spread | None:
         """Return how many times better than the baseline a contender is; None if nothing can be said."""

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks import bench_chain, peers
-from benchmarks.__main__ import ORDER, register
 from benchmarks.chains import Load
 from benchmarks.harness import QUESTIONS, Question, Session, describe, interleave, settled_heap
 from benchmarks.results import STEP, Case, Sample
+from benchmarks.sweeping import ORDER, register
 
 if TYPE_CHECKING:
     from collections.abc import Callable

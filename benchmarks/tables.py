@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from rich.panel import Panel
 from rich.table import Table
 
-from benchmarks.results import STEP, Spread, changes, spread
+from benchmarks.results import BARE, STEP, Spread, changes, spread
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
     from benchmarks.results import Answer, Case, Report, Series
@@ -28,20 +30,67 @@ def show_header(console: Console, report: Report) -> None:
 
 def show_answer(console: Console, answer: Answer) -> None:
     """Print what one question found."""
+    watched = [case for case in answer.cases if any(series.latency for series in case.series.values())]
+    if watched:
+        console.print(latencies(answer, watched))
+    rest = [case for case in answer.cases if case not in watched]
+    if rest or not watched:
+        console.print(medians(answer, rest))
+    for note in answer.notes:
+        console.print(f"  {note}", style="dim")
+    for failure in answer.failures:
+        console.print(f"  failed: {failure}", style="red")
+
+
+def latencies(answer: Answer, cases: Sequence[Case]) -> Table:
+    """Return the table of cases whose operations were watched one by one."""
+    table = Table(title=f"{answer.question}: {answer.title}  ({answer.seconds:.0f} s)", title_justify="left")
+    for heading in ("case", "mode"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("p50 µs", "p95", "p99", "max", "noise of p50", "steps/s", "noise", "µs added", "raw commits"):
+        table.add_column(heading, justify="right")
+    for case in cases:
+        for position, (label, series) in enumerate(case.series.items()):
+            table.add_row(case.name if position == 0 else "", label, *latency_cells(case, label, series))
+        table.add_section()
+    return table
+
+
+def latency_cells(case: Case, label: str, series: Series) -> list[str]:
+    """Return a row of the table of latencies as text."""
+    found = spread(series.values)
+    whose, _, mode = label.rpartition(": ")
+    bare, raw = case.series.get(f"{whose}: {BARE}" if whose else BARE), case.series.get("raw commit")
+    engine = not label.startswith("raw") and mode != BARE
+    added = number(found.median - spread(bare.values).median) if bare and engine else ""
+    times_raw = f"{found.median / spread(raw.values).median:.1f}x" if raw and engine else ""
+    tail = ["", "", "", "", ""]
+    if series.latency is not None:
+        tail = [number(series.latency.at(quantile)) for quantile in (0.5, 0.95, 0.99, 1.0)]
+        tail.append(noise(series.medians))
+    return [*tail, f"{1e6 / found.median:,.0f}" if found.median else "", noise(series.values), added, times_raw]
+
+
+def noise(values: Sequence[float]) -> str:
+    """Return how far repeats lie from their median, at most."""
+    if len(values) < 2:  # noqa: PLR2004 - a lone value has no noise to show
+        return "?"
+    found = spread(values)
+    return f"±{max(found.high - found.median, found.median - found.low) / found.median:.0%}" if found.median else ""
+
+
+def medians(answer: Answer, cases: Sequence[Case]) -> Table:
+    """Return the table of cases that are one value a repeat."""
     table = Table(title=f"{answer.question}: {answer.title}  ({answer.seconds:.0f} s)", title_justify="left")
     for heading in ("case", "side"):
         table.add_column(heading)
     for heading in ("median", "min .. max", "cpu", "steps/s", "times better", "times less cpu"):
         table.add_column(heading, justify="right")
-    for case in answer.cases:
+    for case in cases:
         for position, (label, series) in enumerate(case.series.items()):
             table.add_row(case.name if position == 0 else "", label, *cells(case, label, series))
         table.add_section()
-    console.print(table)
-    for note in answer.notes:
-        console.print(f"  {note}", style="dim")
-    for failure in answer.failures:
-        console.print(f"  failed: {failure}", style="red")
+    return table
 
 
 def cells(case: Case, label: str, series: Series) -> list[str]:

@@ -1,0 +1,136 @@
+"""The command line: a sweep over the questions, or one of its subcommands."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import benchmarks
+from benchmarks import bench_durability, peers
+from benchmarks.durability.grid import BACKENDS, FULL, MODES, SHORT, Grid, parse_size
+from benchmarks.harness import Question
+from benchmarks.sweeping import ORDER, Wishes, chosen, sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+T = TypeVar("T")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Do what the command line says; 1 if a contender failed."""
+    options = parser().parse_args(argv)
+    return int(options.work(options))
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line; each subcommand sets ``work``."""
+    whole = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=benchmarks.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[_common()],
+    )
+    whole.add_argument("--only", action="append", choices=ORDER, metavar="NAME", help=f"one of {', '.join(ORDER)}")
+    whole.set_defaults(work=_sweep)
+    commands = whole.add_subparsers(title="commands", metavar="")
+    _add_durability(commands)
+    return whole
+
+
+def _common() -> argparse.ArgumentParser:
+    """Return the options that every measurement has; what is not given is left out, so that no place hides another."""
+    common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    common.add_argument("--full", action="store_true", help="every question at full size: about twelve minutes")
+    common.add_argument("--repeats", type=_positive, metavar="N", help="samples per case, whatever the question says")
+    common.add_argument("--side", action="append", metavar="LABEL", help="take part only: LangGraph, actorgraph, ...")
+    common.add_argument("--json", type=Path, metavar="FILE", help="keep what was found")
+    common.add_argument("--compare", type=Path, metavar="FILE", help="say what became of the figures kept there")
+    common.add_argument("--directory", type=Path, help="where databases are made; its disk is what is measured")
+    return common
+
+
+def _add_durability(commands: Any) -> None:
+    command = commands.add_parser(
+        "durability",
+        parents=[_common()],
+        help="modes, databases and loads of your choice",
+        description="Latency and throughput of each mode, in every combination of the values given.",
+    )
+    command.add_argument("--backend", type=_list(_among(BACKENDS)), metavar="A,B", help=f"of {', '.join(BACKENDS)}")
+    command.add_argument("--url", help="the server to use, if one of postgres and valkey is asked for")
+    command.add_argument("--modes", type=_list(_among(MODES)), metavar="A,B", help=f"of {', '.join(MODES)}")
+    command.add_argument("--state-size", type=_list(parse_size), metavar="N,N", help="bytes: 100, 10KB, 1MB")
+    command.add_argument("--node-ms", type=_list(_time), metavar="N,N", help="how long each node takes")
+    command.add_argument("--concurrency", type=_list(_positive), metavar="N,N", help="runs at once")
+    command.set_defaults(work=partial(_durability, command))
+
+
+def _sweep(options: argparse.Namespace) -> int:
+    wishes = _wishes(options)
+    return sweep(chosen(options.only, full=wishes.full), wishes)
+
+
+def _durability(command: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    usual = FULL if getattr(options, "full", False) else SHORT
+    grid = Grid(
+        options.backend or (usual.backends if options.url is None else ("postgres",)),
+        options.modes or usual.modes,
+        options.state_size or usual.state_bytes,
+        options.node_ms or usual.node_ms,
+        options.concurrency or usual.runs,
+    )
+    served = [backend for backend in grid.backends if backend in ("postgres", "valkey")]
+    if options.url and len(served) != 1:
+        command.error("--url names one server: give --backend postgres or --backend valkey with it")
+    urls = {served[0]: options.url} if options.url else {}
+    wishes = _wishes(options, urls=urls)
+    wishes = replace(wishes, sides=wishes.sides or [peers.OURS])
+    over = partial(bench_durability.over, grid=grid, sides=peers.sides(wishes.sides))
+    return sweep([Question("durability", "latency and throughput of a superstep", over)], wishes)
+
+
+def _wishes(options: argparse.Namespace, **further: Any) -> Wishes:
+    given = {
+        name: getattr(options, name) for name in ("full", "repeats", "directory", "json", "compare") if name in options
+    }
+    return Wishes(**given, sides=getattr(options, "side", None), **further)
+
+
+def _list(one: Callable[[str], T]) -> Callable[[str], tuple[T, ...]]:
+    def several(text: str) -> tuple[T, ...]:
+        try:
+            return tuple(one(part.strip()) for part in text.split(","))
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return several
+
+
+def _among(names: Sequence[str]) -> Callable[[str], str]:
+    def known(text: str) -> str:
+        if text not in names:
+            message = f"there is no {text!r}: choose from {', '.join(names)}"
+            raise ValueError(message)
+        return text
+
+    return known
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        message = f"at least 1, not {text}"
+        raise ValueError(message)
+    return number
+
+
+def _time(text: str) -> float:
+    number = float(text)
+    if not 0 <= number < float("inf"):
+        message = f"a number of milliseconds, not {text}"
+        raise ValueError(message)
+    return number
