@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing, suppress
-from dataclasses import dataclass
+import sys
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import ExitStack, asynccontextmanager, closing, suppress
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,7 +20,6 @@ from persistence.memory import InMemorySaver
 from persistence.sqlite import SqliteSaver
 from persistence.writer.limits import Limits
 from persistence.writer.saver import GroupCommitSaver
-from runtime.graph import CompiledStateGraph
 from tests.cancellation.stepping import Steps, counting_backend, living_tasks
 from tests.cancellation.working import Work
 from tests.crash.slow_backend import SlowBackend
@@ -69,8 +69,9 @@ class Way:
             with suppress(asyncio.CancelledError):
                 await task
             return steps.disarm()
-        with anyio.CancelScope() as scope:
-            steps.arm(moments, scope.cancel)
+        with ExitStack() as around:
+            scopes = [around.enter_context(anyio.CancelScope()) for _ in moments]
+            steps.arm(moments, lambda: scopes.pop().cancel())  # from the innermost outwards
             try:
                 await call()
             finally:
@@ -78,12 +79,12 @@ class Way:
         return acted
 
 
-every_way = pytest.mark.parametrize(
-    "way",
-    [Way("asyncio", "asyncio"), Way("task", "asyncio", native=True), Way("trio", "trio")],
-    ids=lambda way: way.name,
-)
-twice = Way("task twice", "asyncio", native=True, times=2)
+WAYS = [Way("asyncio", "asyncio"), Way("task", "asyncio", native=True), Way("trio", "trio")]
+
+TWICE = [replace(way, name=f"{way.name} twice", times=2) for way in WAYS]
+"""A cancel while the first is still being seen to."""
+
+every_way = pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
 
 
 class Trial(Protocol):
@@ -106,22 +107,34 @@ class Trial(Protocol):
 
 def sweep(way: Way, kind: str, folder: Path, make: Callable[[Any], Trial]) -> int:
     """Cancel before the first step, the second, and so on until a call gets through; return how many it took."""
+    return visit(way, kind, folder, make, lambda _steps: count(1))
+
+
+def visit(
+    way: Way, kind: str, folder: Path, make: Callable[[Any], Trial], moments: Callable[[int], Iterable[int]]
+) -> int:
+    """Count a call's steps, then cancel others before each of the moments chosen, as long as there are such steps.
+
+    Return how many steps the last call took.
+    """
     steps = Steps()
 
     async def main() -> int:
         async with opened(kind, folder) as saver:
             living, trial = living_tasks(), make(saver)
-            for at in count(1):
+            await trial.prepare({"configurable": {"thread_id": "whole"}})
+            assert not await way.cancel(steps, sys.maxsize - 1, trial.call)
+            for at in moments(steps.taken):
                 await trial.prepare({"configurable": {"thread_id": f"{at}"}})
                 cancelled = await way.cancel(steps, at, trial.call)
                 taken, where = steps.taken, f"cancelled before step {at}; returned: {dict(trial.work.returned)}"
                 if not cancelled:
-                    return taken
+                    break
                 assert taken - at < CLEANING, where
                 check_released(saver, trial.work, where)
                 await trial.check(where)
                 await check_tasks(living, where)
-        raise AssertionError
+            return steps.taken
 
     return anyio.run(main, backend=way.loop, backend_options=counting_backend(way.loop, steps))
 
@@ -145,11 +158,6 @@ async def check_tasks(living: int, where: str) -> None:
             return
         await anyio.lowlevel.checkpoint()
     assert living_tasks() == living, where
-
-
-async def steps_of_history(graph: CompiledStateGraph, config: Any) -> list[int]:
-    """Return the steps of a thread's checkpoints, newest first."""
-    return [one.metadata["step"] async for one in graph.aget_state_history(config)]
 
 
 def without_a_hole(history: list[int]) -> bool:

@@ -92,6 +92,26 @@ class Work:
 
         return self._joined(first=self.node, ask=lambda _name: ask, middle=self.node, last=self.node)
 
+    def questions(self) -> StateGraph[Any]:
+        """Build one that pauses twice at once: first -> inner(asks) | outer -> last."""
+        inner = StateGraph(State)
+        inner.add_node("asking", self.asking("inner"))
+        inner.add_edge(START, "asking")
+        inner.add_edge("asking", END)
+        graph = inner.compile()
+        return self._joined(first=self.node, inner=lambda _name: graph, outer=self.asking, last=self.node)
+
+    def asking(self, name: str) -> Callable[[State], Any]:
+        """Return a node that adds the answer to a question."""
+
+        async def node(state: State) -> State:
+            await anyio.lowlevel.checkpoint()
+            answer = interrupt(f"{name}?")
+            self.returned[name] += 1
+            return {"log": [answer]}
+
+        return node
+
     @staticmethod
     def _joined(**nodes: Callable[[str], Any]) -> StateGraph[Any]:
         first, *between, last = nodes

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +13,7 @@ pytest.register_assert_rewrite(
 
 from persistence.sqlite import opening  # noqa: E402 - the rewriting is asked for first
 from tests.crash.launching import Launcher  # noqa: E402 - likewise
+from tests.crash.places import throwaway_folder  # noqa: E402 - likewise
 
 
 @pytest.fixture(scope="session")
@@ -25,18 +24,10 @@ def launcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launcher]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder for databases; in memory where there is such a place.
-
-    A killed process takes its buffers with it and leaves the kernel's, so a disk would prove no more than memory does,
-    and every kill writes and opens a database.
-    """
-    memory = Path("/dev/shm")  # noqa: S108 - a fresh folder is made in it
-    if not os.access(memory, os.W_OK):
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(dir=memory) as name:
-        yield Path(name)
+def folder() -> Iterator[Path]:
+    """A folder for databases."""
+    with throwaway_folder() as path:
+        yield path
 
 
 @pytest.fixture(autouse=True)
