@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import anyio
-import anyio.lowlevel
 import pytest
 from pymongo.monitoring import CommandListener
 
@@ -16,7 +14,6 @@ from persistence.errors import BackendError, CheckpointConflictError, CorruptDat
 from persistence.mongo import MongoDBSaver, writing
 from persistence.mongo.chunks import NAMES
 from persistence.writer.batching import Merged
-from persistence.writer.bridge import BRIDGE
 from tests.persistence.writer.samples import checkpoint, config, put, unit
 
 if TYPE_CHECKING:
@@ -78,33 +75,6 @@ async def test_a_batch_is_one_command_and_a_read_two(mongo: dict[str, Any], mong
         assert commands.taken() == ["find", "find"]
 
 
-@pytest.mark.slow
-async def test_of_many_savers_that_follow_one_head_exactly_one_goes_on(mongo: dict[str, Any]) -> None:
-    outcomes: list[str] = []
-
-    async def follow(saver: MongoDBSaver, name: str, head: str) -> None:
-        one = replace(unit("t", f"{head}{name}", parent=head or None, value=[name]), expected_head=head)
-        try:
-            receipt = await saver.send(saver.encode(one))
-            await receipt.wait()
-            outcomes.append(name)
-        except CheckpointConflictError:
-            outcomes.append("refused")
-
-    async with MongoDBSaver(**mongo) as first, MongoDBSaver(**mongo) as second, MongoDBSaver(**mongo) as third:
-        head = ""
-        for _ in range(8):
-            outcomes.clear()
-            async with anyio.create_task_group() as nursery:
-                for name, saver in (("a", first), ("b", second), ("c", third)):
-                    nursery.start_soon(follow, saver, name, head)
-            (winner,) = [name for name in outcomes if name != "refused"]
-            assert sorted(outcomes) == sorted([winner, "refused", "refused"])
-            head += winner
-        stored = await everything(first)
-    assert [one.checkpoint["id"] for one in stored] == [head[: 8 - number] for number in range(8)]
-
-
 async def test_two_that_compared_the_head_at_once_do_not_both_store(
     saver: MongoDBSaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,43 +101,6 @@ async def test_a_head_is_free_again_when_what_followed_it_is_deleted(saver: Mong
         await commit(saver, one)
         await saver.adelete_for_runs(["r"])
     assert [one.checkpoint["id"] for one in await everything(saver)] == ["1"]
-
-
-async def test_a_fenced_unit_may_be_sent_again(saver: MongoDBSaver) -> None:
-    """Its answer may have been lost; by then it is the head itself."""
-    await put(saver, "1", {"a": 1})
-    one = replace(unit("t", "2", parent="1"), expected_head="1")
-    await commit(saver, one)
-    await commit(saver, one)
-    await commit(saver, one, replace(unit("t", "3", parent="2"), expected_head="2"))
-    with pytest.raises(CheckpointConflictError, match=r"'t'.*stored checkpoint 3 where none was expected.*9 was not"):
-        await commit(saver, replace(unit("t", "9"), expected_head=""))
-    with pytest.raises(CheckpointConflictError, match="stored checkpoint 3 where 7 was expected"):
-        await commit(saver, replace(unit("t", "9"), expected_head="7"))
-    assert [stored.checkpoint["id"] for stored in await everything(saver)] == ["3", "2", "1"]
-
-
-async def test_heads_are_compared_by_bytes(saver: MongoDBSaver) -> None:
-    await put(saver, "a", {"a": 1})
-    await commit(saver, unit("t", "Z", parent="a"), replace(unit("t", "b", parent="a"), expected_head="a"))
-    with pytest.raises(CheckpointConflictError, match="stored checkpoint é where b was expected"):
-        await commit(saver, unit("t", "é", parent="b"), replace(unit("t", "f", parent="b"), expected_head="b"))
-
-
-async def test_rows_of_one_key_in_one_batch(saver: MongoDBSaver) -> None:
-    """The last checkpoint and special row win, of ordinary ones the first."""
-    batch = []
-    for number in range(3):
-        one = unit("t", "1", writes_to="1", value=[number])
-        one.writes[0].writes[:] = [("a", number), ("__resume__", [number])]
-        one.metadata = {"step": number}
-        batch.append(one)
-    for _ in range(2):
-        await commit(saver, *batch)
-        (stored,) = await everything(saver)
-        assert stored.metadata == {"step": 2}
-        assert stored.checkpoint["channel_values"] == {"a": [0]}
-        assert stored.pending_writes == [("task", "__resume__", [2]), ("task", "a", 0)]
 
 
 def operations(saver: MongoDBSaver, units: Sequence[Unit]) -> list[Any]:
@@ -302,31 +235,6 @@ async def test_a_damaged_document_is_told_of_and_others_stay_readable(
     assert [one.checkpoint["id"] async for one in saver.alist(config(), limit=1)] == ["5"]
     await saver.aprune(["t"])
     assert mongo_server.kinds(mongo["prefix"]) == {"checkpoint": 1, "blob": 2}
-
-
-async def test_cancelled_puts_and_reads_leave_no_connection_behind(mongo: dict[str, Any]) -> None:
-    async with MongoDBSaver(**mongo, pool_size=3) as saver:
-        for number in range(24):
-            with anyio.CancelScope() as scope:
-                async with anyio.create_task_group() as nursery:
-                    nursery.start_soon(_put_many, saver, number)
-                    nursery.start_soon(saver.aget_tuple, config())
-                    for _ in range(number % 12):
-                        await anyio.lowlevel.checkpoint()
-                    scope.cancel()
-        async with anyio.create_task_group() as nursery:
-            for _ in range(6):
-                nursery.start_soon(saver.aget_tuple, config())
-        assert all(
-            one.checkpoint["channel_values"]["a"] == [one.checkpoint["id"]] * 50 for one in await everything(saver)
-        )
-    assert BRIDGE.users == 0
-
-
-async def _put_many(saver: MongoDBSaver, number: int) -> None:
-    for part in range(3):
-        checkpoint_id = f"{number:03}-{part}"
-        await put(saver, checkpoint_id, {"a": [checkpoint_id] * 50})
 
 
 async def test_deleting_leaves_nothing_behind(

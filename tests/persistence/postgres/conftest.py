@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.persistence.postgres.proxy import Wire, wire
+from tests.persistence.postgres.proxy import SOCKET, Wire, wire
 from tests.persistence.postgres.server import Server, StartedServer
 
 
@@ -21,5 +21,5 @@ def started(postgres: Server) -> StartedServer:
 @pytest.fixture
 def wired(started: StartedServer, postgres_url: str) -> Iterator[tuple[Wire, str]]:
     """A wire to the server, and the URL of an empty schema through it."""
-    with wire(started.socket_folder) as (made, folder):
-        yield made, postgres_url.replace(str(started.socket_folder), folder)
+    with wire(started.socket_folder / SOCKET, SOCKET) as (made, path):
+        yield made, postgres_url.replace(str(started.socket_folder), str(path.parent))

@@ -105,18 +105,19 @@ class Wire:
 
 
 @contextmanager
-def wire(target: Path) -> Iterator[tuple[Wire, str]]:
-    """Yield a wire to the server whose socket is in a folder, and the folder of the wire's own socket."""
+def wire(target: Path, name: str) -> Iterator[tuple[Wire, Path]]:
+    """Yield a wire to a server's socket, and the wire's own socket, which has a name in a folder of its own."""
     with tempfile.TemporaryDirectory(prefix="wire") as folder, start_blocking_portal("asyncio") as portal:
-        made = Wire(target / SOCKET)
+        made = Wire(target)
         made.portal = portal
+        path = Path(folder) / name
 
         async def listen() -> asyncio.AbstractServer:
-            return await asyncio.start_unix_server(made.serve, str(Path(folder) / SOCKET))
+            return await asyncio.start_unix_server(made.serve, str(path))
 
         listener = portal.call(listen)
         try:
-            yield made, folder
+            yield made, path
         finally:
             made.sever()
             portal.call(listener.close)

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import anyio
-import anyio.lowlevel
 import asyncpg
 import pytest
 
-from persistence.contracts.backend import DeleteThread, Request
-from persistence.errors import BackendError, CheckpointConflictError, CorruptDataError, PersistenceClosedError
+from persistence.errors import BackendError, CorruptDataError
 from persistence.postgres import PostgresSaver
-from persistence.writer.bridge import BRIDGE
 from persistence.writer.limits import Limits
 from tests.persistence.writer.samples import config, put, unit
 
@@ -64,48 +59,6 @@ async def test_a_batch_is_one_round_trip_and_so_is_a_read(wired: tuple[Wire, str
         assert wire.accepted == connections
 
 
-async def test_of_many_savers_that_follow_one_head_exactly_one_goes_on(postgres_url: str) -> None:
-    outcomes: list[str] = []
-
-    async def follow(saver: PostgresSaver, name: str, head: str) -> None:
-        one = replace(unit("t", f"{head}{name}", parent=head or None, value=[name]), expected_head=head)
-        try:
-            receipt = await saver.send(saver.encode(one))
-            await receipt.wait()
-            outcomes.append(name)
-        except CheckpointConflictError:
-            outcomes.append("refused")
-
-    async with (
-        PostgresSaver(postgres_url) as first,
-        PostgresSaver(postgres_url) as second,
-        PostgresSaver(postgres_url) as third,
-    ):
-        head = ""
-        for _ in range(20):
-            outcomes.clear()
-            async with anyio.create_task_group() as nursery:
-                for name, saver in (("a", first), ("b", second), ("c", third)):
-                    nursery.start_soon(follow, saver, name, head)
-            (winner,) = [name for name in outcomes if name != "refused"]
-            assert sorted(outcomes) == sorted([winner, "refused", "refused"])
-            head += winner
-        stored = [one async for one in first.alist(config())]
-    assert [one.checkpoint["id"] for one in stored] == [head[: 20 - number] for number in range(20)]
-
-
-async def test_a_fenced_unit_may_be_sent_again(saver: PostgresSaver) -> None:
-    """Its answer may have been lost; by then it is the head itself."""
-    await put(saver, "1", {"a": 1})
-    one = saver.encode(replace(unit("t", "2", parent="1"), expected_head="1"))
-    await saver._backend.commit([one])
-    await saver._backend.commit([one])
-    await saver._backend.commit([one, saver.encode(replace(unit("t", "3", parent="2"), expected_head="2"))])
-    with pytest.raises(CheckpointConflictError, match=r"'t'.*stored checkpoint 3 where none was expected.*9 was not"):
-        await saver._backend.commit([saver.encode(replace(unit("t", "9"), expected_head=""))])
-    assert [stored.checkpoint["id"] async for stored in saver.alist(None)] == ["3", "2", "1"]
-
-
 async def test_heads_cannot_be_compared_where_they_would_be_stale(postgres_url: str, postgres: Server) -> None:
     """A pool of one's own may start its sessions in another isolation level."""
     settings = {"default_transaction_isolation": "repeatable read"}
@@ -129,97 +82,6 @@ async def test_a_unit_is_stored_whole_or_not_at_all(saver: PostgresSaver, postgr
     with pytest.raises(BackendError, match=r"nothing was saved.*not_this_one"):
         await bad.wait()
     assert counts(postgres, postgres_url) == [2, 2, 2]
-
-
-async def test_rows_of_one_key_in_one_batch(saver: PostgresSaver) -> None:
-    """The last checkpoint and special row win, of ordinary ones the first."""
-    batch = []
-    for number in range(3):
-        one = unit("t", "1", writes_to="1", value=[number])
-        one.writes[0].writes[:] = [("a", number), ("__resume__", [number])]
-        one.metadata = {"step": number}
-        batch.append(saver.encode(one))
-    await saver._backend.commit(batch)
-    stored = await saver.aget_tuple(config())
-    assert stored is not None
-    assert stored.metadata == {"step": 2}
-    assert stored.checkpoint["channel_values"] == {"a": [0]}
-    assert stored.pending_writes == [("task", "__resume__", [2]), ("task", "a", 0)]
-
-
-async def test_cancelled_puts_and_reads_leave_no_session_behind(postgres: Server, postgres_url: str) -> None:
-    async with PostgresSaver(postgres_url, pool_size=3) as saver:
-        for number in range(60):
-            with anyio.CancelScope() as scope:
-                async with anyio.create_task_group() as nursery:
-                    nursery.start_soon(_put_many, saver, number)
-                    nursery.start_soon(saver.aget_tuple, config())
-                    for _ in range(number % 12):
-                        await anyio.lowlevel.checkpoint()
-                    scope.cancel()
-        async with anyio.create_task_group() as nursery:
-            for _ in range(3):
-                nursery.start_soon(saver.aget_tuple, config())
-        stored = [one async for one in saver.alist(config())]
-        assert all(one.checkpoint["channel_values"]["a"] == [one.checkpoint["id"]] * 50 for one in stored)
-        assert counts(postgres, postgres_url)[0] == len(stored)
-        assert saver._backend._database._lender.idle <= 3  # type: ignore[attr-defined]
-        left = "SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'"
-        assert postgres.rows(left) == [(0,)]
-    assert BRIDGE.users == 0
-
-
-async def _put_many(saver: PostgresSaver, number: int) -> None:
-    for part in range(3):
-        checkpoint_id = f"{number:03}-{part}"
-        await put(saver, checkpoint_id, {"a": [checkpoint_id] * 50})
-
-
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_asyncio_tasks_cancelled_at_any_tick(postgres_url: str, postgres: Server) -> None:
-    async with PostgresSaver(postgres_url, pool_size=2) as saver:
-        for number in range(60):
-            task = asyncio.get_running_loop().create_task(put(saver, f"{number:03}", {"a": [number]}))
-            for _ in range(number % 12):
-                await asyncio.sleep(0)
-            task.cancel()
-            await asyncio.wait([task])
-        stored = [one async for one in saver.alist(config())]
-        assert counts(postgres, postgres_url)[0] == len(stored)
-
-
-async def test_deleting_leaves_no_row_behind(saver: PostgresSaver, postgres: Server, postgres_url: str) -> None:
-    for ns in ("", "child:1", "child:1|grandchild:2"):
-        where = await put(saver, "1", {"a": [1]}, ns=ns)
-        await saver.aput_writes(where, [("a", [1])], "task")
-        await saver.aput_writes(config("t", "not yet stored", ns), [("a", [1])], "task")
-    await saver.adelete_thread("t")
-    assert counts(postgres, postgres_url) == [0, 0, 0]
-
-
-async def test_pruning_leaves_only_rows_that_are_needed(
-    saver: PostgresSaver, postgres: Server, postgres_url: str
-) -> None:
-    for number in range(10):
-        where = await put(saver, f"{number}", {"a": [number], "b": [number]}, run_id=f"{number % 2}")
-        await saver.aput_writes(where, [("a", [1])], "task")
-    await saver.adelete_for_runs(["0"])
-    assert counts(postgres, postgres_url) == [5, 5, 10]
-    await saver.aprune(["t"])
-    assert counts(postgres, postgres_url) == [1, 1, 2]
-    await saver.adelete_for_runs(["none"])
-    assert counts(postgres, postgres_url) == [1, 1, 2]
-    await saver.aprune(["t"], strategy="delete")
-    assert counts(postgres, postgres_url) == [0, 0, 0]
-
-
-async def test_deletions_keep_their_place_between_units(saver: PostgresSaver) -> None:
-    units = [saver.encode(unit("t", f"{number}", value=[number])) for number in range(4)]
-    requests: list[Request] = [*units[:2], DeleteThread("t"), *units[2:]]
-    for receipt in [saver.send_nowait(one) for one in requests]:
-        await receipt.wait()
-    assert saver.statistics().batches == 1
-    assert [one.checkpoint["id"] async for one in saver.alist(config())] == ["3", "2"]
 
 
 @pytest.mark.parametrize(
@@ -272,26 +134,6 @@ async def test_names_that_are_too_long_for_an_index_are_refused_alone(saver: Pos
     with pytest.raises(BackendError, match=r"nothing was saved.*shorten it"):
         await put(saver, "1", {"a": [1]}, thread_id=name)
     await put(saver, "1", {"a": [1]})
-
-
-@pytest.mark.slow
-async def test_a_value_of_twenty_megabytes(saver: PostgresSaver) -> None:
-    value = [b"\0\xff" * 10_000_000, "x" * 1000]
-    where = await put(saver, "1", {"a": value})
-    await saver.aput_writes(where, [("a", value)], "task")
-    stored = await saver.aget_tuple(config())
-    assert stored is not None
-    assert stored.checkpoint["channel_values"]["a"] == value
-    assert stored.pending_writes == [("task", "a", value)]
-
-
-async def test_a_saver_that_was_closed_under_it_answers(saver: PostgresSaver) -> None:
-    await saver._backend.close()
-    await saver._backend.close()
-    with pytest.raises(PersistenceClosedError):
-        await saver.aget_tuple(config())
-    with pytest.raises(PersistenceClosedError):
-        await put(saver, "1", {})
 
 
 async def test_the_tables_can_be_asked_as_they_are_documented(saver: PostgresSaver, postgres_url: str) -> None:

@@ -1,53 +1,18 @@
-"""Runs of graphs on PostgreSQL: recovered, raced, cut off, and one round trip a superstep."""
+"""Runs of graphs on PostgreSQL: one round trip a superstep."""
 
 from __future__ import annotations
 
-import operator
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from typing import TYPE_CHECKING
 
-import anyio
-import anyio.to_thread
 import pytest
 
-from persistence.errors import PersistenceError
 from persistence.postgres import PostgresSaver
-from persistence.writer.limits import Limits
-from runtime.errors import ThreadConflictError
-from runtime.graph import END, START, StateGraph
-from runtime.types import Command, interrupt
+from tests.persistence.backends.graphs import chain, thread
 
 if TYPE_CHECKING:
     from tests.persistence.postgres.proxy import Wire
-    from tests.persistence.postgres.server import StartedServer
 
 pytestmark = pytest.mark.anyio
-
-
-class Trail(TypedDict):
-    """What the nodes wrote, in order."""
-
-    trail: Annotated[list[int], operator.add]
-
-
-def chain(saver: PostgresSaver, nodes: int) -> Any:
-    """Compile a chain in which node n appends n."""
-    builder = StateGraph(Trail)
-    previous = START
-    for number in range(nodes):
-        name = f"n{number}"
-
-        async def node(_: Trail, number: int = number) -> dict[str, Any]:
-            return {"trail": [number]}
-
-        builder.add_node(name, node)
-        builder.add_edge(previous, name)
-        previous = name
-    builder.add_edge(previous, END)
-    return builder.compile(checkpointer=saver)
-
-
-def thread(name: str) -> dict[str, Any]:
-    return {"configurable": {"thread_id": name}}
 
 
 async def test_a_superstep_is_one_round_trip(wired: tuple[Wire, str]) -> None:
@@ -58,84 +23,3 @@ async def test_a_superstep_is_one_round_trip(wired: tuple[Wire, str]) -> None:
         before = wire.answers
         assert (await graph.ainvoke({"trail": []}, thread("t"), durability="sync"))["trail"] == list(range(12))
         assert wire.answers - before <= 14  # the head, the input, twelve supersteps
-
-
-async def test_a_question_is_answered_by_another_process(postgres_url: str) -> None:
-    def build(saver: PostgresSaver) -> Any:
-        builder = StateGraph(Trail)
-        builder.add_node("ask", lambda _: {"trail": [interrupt("how many?\0")]})
-        builder.add_edge(START, "ask")
-        return builder.compile(checkpointer=saver)
-
-    async with PostgresSaver(postgres_url) as saver:
-        paused = await build(saver).ainvoke({"trail": [1]}, thread("t"))
-        assert paused["__interrupt__"][0].value == "how many?\0"
-    async with PostgresSaver(postgres_url) as saver:
-        assert (await build(saver).ainvoke(Command(resume=7), thread("t")))["trail"] == [1, 7]
-
-
-async def test_of_two_processes_that_run_a_thread_one_is_refused(postgres_url: str) -> None:
-    """Each has a saver of its own, as two processes have; the claim on a thread is a process's own matter."""
-    arrived = anyio.Event()
-    going = anyio.Event()
-
-    def build(saver: PostgresSaver, *, waits: bool) -> Any:
-        async def node(_: Trail) -> dict[str, Any]:
-            if waits:
-                arrived.set()
-                await going.wait()
-            return {"trail": [int(waits)]}
-
-        builder = StateGraph(Trail)
-        builder.add_node("node", node)
-        builder.add_edge(START, "node")
-        return builder.compile(checkpointer=saver)
-
-    async with PostgresSaver(postgres_url) as first, PostgresSaver(postgres_url) as second:
-
-        async def lose() -> None:
-            with pytest.raises(ThreadConflictError):
-                await build(first, waits=True).ainvoke({"trail": []}, thread("t"), durability="sync")
-
-        async with anyio.create_task_group() as nursery:
-            nursery.start_soon(lose)
-            await arrived.wait()
-            await build(second, waits=False).ainvoke({"trail": []}, thread("t"))
-            going.set()
-        state = await build(second, waits=False).aget_state(thread("t"))
-        assert state.values == {"trail": [0]}
-
-
-@pytest.mark.slow
-@pytest.mark.services
-@pytest.mark.parametrize("durability", ["sync", "async"])
-async def test_runs_while_the_server_crashes(started: StartedServer, postgres_url: str, durability: str) -> None:
-    """Every run ends done, or with an error after which it goes on; no value is lost or there twice."""
-    refused = 0
-
-    async def run(saver: PostgresSaver, name: str) -> None:
-        nonlocal refused
-        graph = chain(saver, 10)
-        given: Any = {"trail": []}
-        while True:
-            try:
-                result = await graph.ainvoke(given, thread(name), durability=durability)
-            except PersistenceError:
-                refused += 1
-                stored = await saver.aget_tuple(thread(name))
-                given = {"trail": []} if stored is None else None
-            else:
-                assert result["trail"] == list(range(10))
-                return
-
-    limits = Limits(attempts=100, first_delay=0.005, longest_delay=0.1)
-    async with PostgresSaver(postgres_url, limits=limits) as saver:
-        async with anyio.create_task_group() as nursery:
-            for number in range(20):
-                nursery.start_soon(run, saver, f"{number}")
-            for _ in range(2):
-                await anyio.to_thread.run_sync(started.stop)
-                await anyio.to_thread.run_sync(started.start)
-        for number in range(20):
-            history = [one async for one in saver.alist(thread(f"{number}"))]
-            assert [one.metadata["step"] for one in history] == list(range(10, -2, -1))

@@ -16,7 +16,7 @@ from persistence.postgres import AsyncPostgresStore, PostgresSaver, PostgresStor
 from persistence.postgres.narrowing import Values, narrowed, projection
 from persistence.stores.filters import compiled
 from runtime.store import GetOp, PutOp
-from tests.persistence.postgres.test_healing import END_ALL
+from tests.persistence.backends.places import END_ALL
 from tests.persistence.writer.samples import config, put
 
 if TYPE_CHECKING:

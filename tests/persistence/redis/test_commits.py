@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import anyio
-import anyio.lowlevel
 import msgspec
 import pytest
 
-from persistence.contracts.backend import DeleteThread, Request
 from persistence.errors import (
     BackendError,
-    CheckpointConflictError,
-    PersistenceClosedError,
     SchemaVersionError,
     StoredDataError,
 )
 from persistence.redis import RedisSaver, writing
-from persistence.writer.bridge import BRIDGE
 from tests.persistence.writer.samples import config, put, unit
 
 if TYPE_CHECKING:
@@ -81,61 +74,6 @@ async def test_scripts_that_the_server_forgot_are_sent_again(saver: RedisSaver, 
     assert saver.statistics().retries == 0
 
 
-async def test_of_many_savers_that_follow_one_head_exactly_one_goes_on(
-    redis_server: RedisServer, redis_keys: str
-) -> None:
-    outcomes: list[str] = []
-
-    async def follow(saver: RedisSaver, name: str, head: str) -> None:
-        one = replace(unit("t", f"{head}{name}", parent=head or None, value=[name]), expected_head=head)
-        try:
-            receipt = await saver.send(saver.encode(one))
-            await receipt.wait()
-            outcomes.append(name)
-        except CheckpointConflictError:
-            outcomes.append("refused")
-
-    async with (
-        RedisSaver(redis_server.url, prefix=redis_keys) as first,
-        RedisSaver(redis_server.url, prefix=redis_keys) as second,
-        RedisSaver(redis_server.url, prefix=redis_keys) as third,
-    ):
-        head = ""
-        for _ in range(20):
-            outcomes.clear()
-            async with anyio.create_task_group() as nursery:
-                for name, saver in (("a", first), ("b", second), ("c", third)):
-                    nursery.start_soon(follow, saver, name, head)
-            (winner,) = [name for name in outcomes if name != "refused"]
-            assert sorted(outcomes) == sorted([winner, "refused", "refused"])
-            head += winner
-        stored = [one async for one in first.alist(config())]
-    assert [one.checkpoint["id"] for one in stored] == [head[: 20 - number] for number in range(20)]
-
-
-async def test_a_fenced_unit_may_be_sent_again(saver: RedisSaver) -> None:
-    """Its answer may have been lost; by then it is the head itself."""
-    await put(saver, "1", {"a": 1})
-    one = saver.encode(replace(unit("t", "2", parent="1"), expected_head="1"))
-    await saver._backend.commit([one])
-    await saver._backend.commit([one])
-    await saver._backend.commit([one, saver.encode(replace(unit("t", "3", parent="2"), expected_head="2"))])
-    with pytest.raises(CheckpointConflictError, match=r"'t'.*stored checkpoint 3 where none was expected.*9 was not"):
-        await saver._backend.commit([saver.encode(replace(unit("t", "9"), expected_head=""))])
-    assert [stored.checkpoint["id"] async for stored in saver.alist(None)] == ["3", "2", "1"]
-
-
-async def test_heads_are_compared_by_bytes(saver: RedisSaver) -> None:
-    """A language's order would put the small letter first."""
-    await put(saver, "a", {"a": 1})
-    batch = [unit("t", "Z", parent="a"), replace(unit("t", "b", parent="a"), expected_head="a")]
-    await saver._backend.commit([saver.encode(one) for one in batch])
-    batch = [unit("t", "é", parent="b"), replace(unit("t", "f", parent="b"), expected_head="b")]
-    with pytest.raises(CheckpointConflictError, match="stored checkpoint é where b was expected"):
-        await saver._backend.commit([saver.encode(one) for one in batch])
-    assert [stored.checkpoint["id"] async for stored in saver.alist(None)] == ["b", "a", "Z"]
-
-
 @pytest.mark.parametrize("kind", ["checkpoints", "blobs", "writes", "spaces", "order", "tasks"])
 async def test_a_unit_is_stored_whole_or_not_at_all(
     saver: RedisSaver, redis_server: RedisServer, redis_keys: str, kind: str
@@ -151,90 +89,6 @@ async def test_a_unit_is_stored_whole_or_not_at_all(
         await bad.wait()
     redis_server.client.delete(f"{redis_keys}:{kind}:b")
     assert counts(redis_server, redis_keys) == [2, 2, 2]
-
-
-async def test_rows_of_one_key_in_one_batch(saver: RedisSaver) -> None:
-    """The last checkpoint and special row win, of ordinary ones the first."""
-    batch = []
-    for number in range(3):
-        one = unit("t", "1", writes_to="1", value=[number])
-        one.writes[0].writes[:] = [("a", number), ("__resume__", [number])]
-        one.metadata = {"step": number}
-        batch.append(saver.encode(one))
-    await saver._backend.commit(batch)
-    stored = await saver.aget_tuple(config())
-    assert stored is not None
-    assert stored.metadata == {"step": 2}
-    assert stored.checkpoint["channel_values"] == {"a": [0]}
-    assert stored.pending_writes == [("task", "__resume__", [2]), ("task", "a", 0)]
-
-
-async def test_cancelled_puts_and_reads_leave_no_connection_behind(redis_server: RedisServer, redis_keys: str) -> None:
-    async with RedisSaver(redis_server.url, prefix=redis_keys, pool_size=3) as saver:
-        for number in range(60):
-            with anyio.CancelScope() as scope:
-                async with anyio.create_task_group() as nursery:
-                    nursery.start_soon(_put_many, saver, number)
-                    nursery.start_soon(saver.aget_tuple, config())
-                    for _ in range(number % 12):
-                        await anyio.lowlevel.checkpoint()
-                    scope.cancel()
-        async with anyio.create_task_group() as nursery:
-            for _ in range(6):
-                nursery.start_soon(saver.aget_tuple, config())
-        stored = [one async for one in saver.alist(config())]
-        assert all(one.checkpoint["channel_values"]["a"] == [one.checkpoint["id"]] * 50 for one in stored)
-        assert counts(redis_server, redis_keys)[0] == len(stored)
-    assert BRIDGE.users == 0
-
-
-async def _put_many(saver: RedisSaver, number: int) -> None:
-    for part in range(3):
-        checkpoint_id = f"{number:03}-{part}"
-        await put(saver, checkpoint_id, {"a": [checkpoint_id] * 50})
-
-
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_asyncio_tasks_cancelled_at_any_tick(redis_server: RedisServer, redis_keys: str) -> None:
-    async with RedisSaver(redis_server.url, prefix=redis_keys, pool_size=2) as saver:
-        for number in range(60):
-            task = asyncio.get_running_loop().create_task(put(saver, f"{number:03}", {"a": [number]}))
-            for _ in range(number % 12):
-                await asyncio.sleep(0)
-            task.cancel()
-            await asyncio.wait([task])
-        stored = [one async for one in saver.alist(config())]
-        assert counts(redis_server, redis_keys)[0] == len(stored)
-
-
-async def test_deleting_leaves_no_key_behind(saver: RedisSaver, redis_server: RedisServer, redis_keys: str) -> None:
-    for ns in ("", "child:1", "child:1|grandchild:2"):
-        where = await put(saver, "1", {"a": [1]}, ns=ns)
-        await saver.aput_writes(where, [("a", [1])], "task")
-        await saver.aput_writes(config("t", "not yet stored", ns), [("a", [1])], "task")
-    await saver.acopy_thread("t", "u")
-    await saver.acopy_thread("none", "v")
-    assert counts(redis_server, redis_keys) == [6, 12, 6]
-    await saver.adelete_thread("t")
-    assert counts(redis_server, redis_keys) == [3, 6, 3]
-    await saver.adelete_thread("u")
-    assert redis_server.keys(redis_keys) == []
-
-
-async def test_pruning_leaves_only_what_is_needed(
-    saver: RedisSaver, redis_server: RedisServer, redis_keys: str
-) -> None:
-    for number in range(10):
-        where = await put(saver, f"{number}", {"a": [number], "b": [number]}, run_id=f"{number % 2}")
-        await saver.aput_writes(where, [("a", [1])], "task")
-    await saver.adelete_for_runs(["0"])
-    assert counts(redis_server, redis_keys) == [5, 5, 10]
-    await saver.aprune(["t"])
-    assert counts(redis_server, redis_keys) == [1, 1, 2]
-    await saver.adelete_for_runs(["none"])
-    assert counts(redis_server, redis_keys) == [1, 1, 2]
-    await saver.aprune(["t"], strategy="delete")
-    assert redis_server.keys(redis_keys) == []
 
 
 async def test_runs_are_found_wherever_they_were(saver: RedisSaver, redis_server: RedisServer, redis_keys: str) -> None:
@@ -260,15 +114,6 @@ async def test_runs_are_found_wherever_they_were(saver: RedisSaver, redis_server
     await saver.adelete_for_runs(["r\x01", "another"])
     await saver.aprune(["t", "u", "v"], strategy="delete")
     assert redis_server.keys(redis_keys) == []
-
-
-async def test_deletions_keep_their_place_between_units(saver: RedisSaver) -> None:
-    units = [saver.encode(unit("t", f"{number}", value=[number])) for number in range(4)]
-    requests: list[Request] = [*units[:2], DeleteThread("t"), *units[2:]]
-    for receipt in [saver.send_nowait(one) for one in requests]:
-        await receipt.wait()
-    assert saver.statistics().batches == 1
-    assert [one.checkpoint["id"] async for one in saver.alist(config())] == ["3", "2"]
 
 
 @pytest.mark.parametrize(
@@ -365,28 +210,6 @@ async def test_what_a_newer_version_wrote_is_refused(
     )
     with pytest.raises(SchemaVersionError, match=r"newer version.*format 2, this one knows 1"):
         await saver.aget_tuple(config())
-
-
-@pytest.mark.slow
-async def test_a_value_of_twenty_megabytes(saver: RedisSaver) -> None:
-    value = [b"\0\xff" * 10_000_000, "x" * 1000]
-    where = await put(saver, "1", {"a": value})
-    await saver.aput_writes(where, [("a", value)], "task")
-    await saver.acopy_thread("t", "u")
-    for thread_id in ("t", "u"):
-        stored = await saver.aget_tuple(config(thread_id))
-        assert stored is not None
-        assert stored.checkpoint["channel_values"]["a"] == value
-        assert stored.pending_writes == [("task", "a", value)]
-
-
-async def test_a_saver_that_was_closed_under_it_answers(saver: RedisSaver) -> None:
-    await saver._backend.close()
-    await saver._backend.close()
-    with pytest.raises(PersistenceClosedError):
-        await saver.aget_tuple(config())
-    with pytest.raises(PersistenceClosedError):
-        await put(saver, "1", {})
 
 
 async def test_more_checkpoints_than_a_call_looks_at(saver: RedisSaver) -> None:

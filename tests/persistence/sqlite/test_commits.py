@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -15,7 +14,6 @@ import pytest
 
 from persistence.errors import (
     BackendError,
-    CheckpointConflictError,
     CorruptDataError,
     PersistenceClosedError,
     TransientBackendError,
@@ -182,53 +180,8 @@ async def test_many_savers_and_tasks_on_one_file(path: Path) -> None:
         assert len([one async for one in first.alist(None)]) == 200
 
 
-async def test_of_two_savers_that_follow_one_head_exactly_one_goes_on(path: Path) -> None:
-    outcomes: list[str] = []
-
-    async def follow(saver: SqliteSaver, name: str, head: str) -> None:
-        one = replace(unit("t", f"{head}{name}", parent=head or None, value=[name]), expected_head=head)
-        try:
-            receipt = await saver.send(saver.encode(one))
-            await receipt.wait()
-            outcomes.append(name)
-        except CheckpointConflictError:
-            outcomes.append("refused")
-
-    async with SqliteSaver(path) as first, SqliteSaver(path) as second:
-        head = ""
-        for _ in range(20):
-            outcomes.clear()
-            async with anyio.create_task_group() as nursery:
-                nursery.start_soon(follow, first, "a", head)
-                nursery.start_soon(follow, second, "b", head)
-            (winner,) = [name for name in outcomes if name != "refused"]
-            assert sorted(outcomes) == sorted([winner, "refused"])
-            head += winner
-        stored = [one async for one in first.alist(config())]
-    assert [one.checkpoint["id"] for one in stored] == [head[: 20 - number] for number in range(20)]
-
-
 async def _put_one(saver: SqliteSaver, thread_id: str) -> None:
     await put(saver, "1", {"a": [thread_id]}, thread_id=thread_id)
-
-
-async def test_deleting_leaves_no_row_behind(saver: SqliteSaver, path: Path) -> None:
-    for ns in ("", "child:1", "child:1|grandchild:2"):
-        where = await put(saver, "1", {"a": [1]}, ns=ns)
-        await saver.aput_writes(where, [("a", [1])], "task")
-        await saver.aput_writes(config("t", "not yet stored", ns), [("a", [1])], "task")
-    await saver.adelete_thread("t")
-    assert [count(path, table) for table in TABLES] == [0, 0, 0]
-
-
-async def test_pruning_leaves_only_rows_that_are_needed(saver: SqliteSaver, path: Path) -> None:
-    for number in range(10):
-        where = await put(saver, f"{number}", {"a": [number], "b": [number]})
-        await saver.aput_writes(where, [("a", [1])], "task")
-    await saver.aprune(["t"])
-    assert [count(path, table) for table in TABLES] == [1, 1, 2]
-    await saver.adelete_for_runs(["none"])
-    assert [count(path, table) for table in TABLES] == [1, 1, 2]
 
 
 async def test_a_damaged_checkpoint_spares_its_blobs_when_others_are_deleted(saver: SqliteSaver, path: Path) -> None:
