@@ -82,6 +82,31 @@ async def heads_are_compared(saver: Any, thread: str) -> None:
     await again.wait()  # tried again: it is stored already
 
 
+async def forks_need_their_start(saver: Any, thread: str) -> None:
+    """A fork from a checkpoint that was pruned meanwhile is refused: it would be the newest, and could not be read."""
+    door = _door(saver)
+    for number in range(3):
+        ack = await door.send(door.encode(_unit(thread, number)))
+        await ack.wait()
+    fork = _unit(thread, 3, expected="002")
+    fork.parent_id, fork.writes = "001", []
+    await (await door.send(door.encode(fork))).wait()
+    await saver.aprune([thread])
+    late = _unit(thread, 4, expected="003")
+    late.parent_id, late.writes = "001", []
+    refused = await door.send(door.encode(late))
+    try:
+        await refused.wait()
+    except CheckpointConflictError:
+        pass
+    else:
+        message = "a fork was stored whose start is gone"
+        raise ConformanceError(message)
+    expect(await listed(saver, config(thread)), ["003"], "the thread")
+    await (await door.send(door.encode(_unit(thread, 4, expected="003")))).wait()
+    expect(await listed(saver, config(thread)), ["004", "003"], "the thread that goes on from its head")
+
+
 async def tried_again(saver: Any, thread: str) -> None:
     """A unit that is sent twice, because its outcome was not known, is stored once."""
     door = _door(saver)
@@ -96,5 +121,6 @@ async def tried_again(saver: Any, thread: str) -> None:
 CHECKS: Final = (
     Check("acknowledged in order", acknowledged_in_order, "send"),
     Check("heads are compared", heads_are_compared, "send"),
+    Check("forks need their start", forks_need_their_start, "send"),
     Check("tried again", tried_again, "send"),
 )

@@ -20,10 +20,10 @@ from persistence.mongo.faults import FOLLOWS
 from persistence.mongo.reading import OF_A_SPACE, within
 from persistence.mongo.rows import Row, Stored, Tasks, blob_document, checkpoint_document, checkpoint_id
 from persistence.writer.batching import Merged, Segment
-from persistence.writer.fencing import check_heads
+from persistence.writer.fencing import check_heads, forks, origin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from persistence.contracts.backend import CheckpointKey, CheckpointRow
     from persistence.mongo.rows import Document
@@ -121,7 +121,7 @@ def _merge(one: Stored, rows: dict[int, Row]) -> UpdateOne:
     return UpdateOne({"_id": one.id}, [{"$set": fields}], upsert=True)
 
 
-async def _check_heads(session: Session, moves: Iterable[Fenced]) -> None:
+async def _check_heads(session: Session, moves: Sequence[Fenced]) -> None:
     """Compare what units expect with what is stored, by one query that asks only for what is not older.
 
     Raises:
@@ -133,7 +133,8 @@ async def _check_heads(session: Session, moves: Iterable[Fenced]) -> None:
             oldest[row[:2]] = min(oldest.get(row[:2], row[2]), expected, row[2])
     ranges = [{"_id": {**within("checkpoint", *place), "$gte": checkpoint_id(*place, name)}}
               for place, name in oldest.items()]  # fmt: skip
-    found = await session.find({"$or": ranges}, fields=("_id",))
+    starts = [{"_id": checkpoint_id(*origin(row))} for row in forks(moves)]
+    found = await session.find({"$or": [*ranges, *starts]}, fields=("_id",))
     heads: dict[tuple[str, str], str] = {}
     held: set[CheckpointKey] = set()
     for document in found:

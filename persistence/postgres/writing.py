@@ -12,6 +12,7 @@ from persistence.postgres import jsonb
 from persistence.postgres.statements import QUERIES
 from persistence.writer.batching import Merged, Segment
 from persistence.writer.decoding import unreferenced
+from persistence.writer.fencing import forks, origin, uprooted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,13 +26,16 @@ Columns: TypeAlias = "tuple[Sequence[Any], ...]"
 Fence: TypeAlias = tuple[str, str, str, str, str]
 """(thread_id, checkpoint_ns, checkpoint_id, the head it expects, the newest that the batch itself stores before it)"""
 
+NO_HEAD: Final = chr(0x10FFFF)
+"""Expected where the head does not matter: then only a checkpoint that is there passes."""
+
 
 async def commit(session: Session, segments: Sequence[Segment]) -> None:
     """Carry out everything in one transaction; on any error nothing is kept.
 
     Raises an error of the driver, or CheckpointConflictError.
     """
-    if len(segments) == 1 and isinstance(segments[0], Merged | DeleteThread):
+    if len(segments) == 1 and isinstance(segments[0], Merged):
         await _carry_out(session, segments[0])
         return
     async with session.transaction():
@@ -43,7 +47,7 @@ async def _carry_out(session: Session, segment: Segment) -> None:
     if isinstance(segment, Merged):
         await _store(session, segment)
     elif isinstance(segment, DeleteThread):
-        await session.rows(QUERIES["delete_thread"], [segment.thread_id])
+        await _delete_threads(session, [segment.thread_id])
     elif isinstance(segment, CopyThread):
         await _copy_thread(session, segment)
     elif isinstance(segment, Prune):
@@ -53,12 +57,13 @@ async def _carry_out(session: Session, segment: Segment) -> None:
 
 
 async def _store(session: Session, rows: Merged) -> None:
-    fences = _fences(rows.fenced)
+    fences, started = _fences(rows.fenced), forks(rows.fenced)
+    rooted = [(*origin(row), NO_HEAD, "") for row in started]
     # One statement cannot change a row twice, so of several rows with one key only the last is sent.
     checkpoints = {row[:3]: row for row in rows.checkpoints}.values()
     upserts = {row[:5]: row for row in rows.upserts}.values()
     parts = {
-        "fences": fences,
+        "fences": [*fences, *rooted],
         "checkpoints": [_checkpoint(row) for row in checkpoints],
         "blobs": [row[:5] for row in rows.blobs],
         "writes": [(*row[:7], row[8]) for row in rows.writes],
@@ -73,6 +78,8 @@ async def _store(session: Session, rows: Merged) -> None:
         [row[7] for row in upserts],
     )
     for position, head in refused:
+        if position > len(fences):
+            raise CheckpointConflictError(uprooted(started[position - 1 - len(fences)]))
         raise _conflict(fences[position - 1], head)
 
 
@@ -128,13 +135,20 @@ async def _copy_thread(session: Session, request: CopyThread) -> None:
 async def _prune(session: Session, request: Prune) -> None:
     threads = list(request.thread_ids)
     if request.strategy == "delete":
-        await session.rows(QUERIES["delete_thread"], threads)
+        await _delete_threads(session, threads)
         return
+    await session.rows(QUERIES["lock_threads"], threads)
     await _sweep(session, await session.rows(QUERIES["keep_newest_checkpoints"], threads))
+
+
+async def _delete_threads(session: Session, threads: list[str]) -> None:
+    await session.rows(QUERIES["lock_threads"], threads)
+    await session.rows(QUERIES["delete_thread"], threads)
 
 
 async def _delete_runs(session: Session, request: DeleteRuns) -> None:
     runs = [jsonb.value(run_id) for run_id in request.run_ids]
+    await session.rows(QUERIES["lock_runs"], runs)
     await _sweep(session, await session.rows(QUERIES["delete_runs"], runs))
 
 

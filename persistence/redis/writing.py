@@ -15,6 +15,7 @@ from persistence.redis.scripts import DELETE, DUMP, STORE, TRIM
 from persistence.redis.server import unpacked
 from persistence.writer.batching import Merged, Segment
 from persistence.writer.encoding import ROW_OVERHEAD
+from persistence.writer.fencing import forks, uprooted
 from persistence.writer.limits import MIB
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ PART: Final = 16 * MIB
 
 Fence: TypeAlias = tuple[int, str, str, str, str]
 """(number of the thread, checkpoint_ns, checkpoint_id, the head it expects, the newest that comes before it)"""
+
+NO_HEAD: Final = chr(0x10FFFF)
+"""Expected where the head does not matter: then only a checkpoint that is there passes."""
 
 
 async def commit(session: Session, segments: Sequence[Segment], ttl: int) -> None:
@@ -56,6 +60,7 @@ class _Job:
         self.values: list[bytes] = []
         self.size = 0
         self.fences: list[Fence] = []
+        self.forks: list[CheckpointRow] = []
         self.checkpoints: list[tuple[int, str, str, str, str | None, int]] = []
         self.blobs: list[tuple[int, str, int]] = []
         self.writes: list[tuple[int, str, int]] = []
@@ -82,15 +87,20 @@ class _Job:
         """Have it done. Raises CheckpointConflictError."""
         names = list(self.threads)
         rows = self.checkpoints, self.blobs, self.writes, self.upserts
-        refused: list[Any] = await session.run(STORE, (ttl, gives_way, names, self.fences, *rows), self.values)
+        rooted = [(self.thread(row[0]), row[1], row[3], NO_HEAD, "") for row in self.forks]
+        fences = [*self.fences, *rooted]
+        refused: list[Any] = await session.run(STORE, (ttl, gives_way, names, fences, *rows), self.values)
         if refused:
-            fence = self.fences[refused[0] - 1]
+            position = refused[0] - 1
+            if position >= len(self.fences):
+                raise CheckpointConflictError(uprooted(self.forks[position - len(self.fences)]))
+            fence = self.fences[position]
             raise _conflict(names[fence[0] - 1], fence, refused[1].decode())
 
 
 async def _store(session: Session, rows: Merged, ttl: int) -> None:
     job = _Job()
-    job.fences = _fences(rows.fenced, job)
+    job.fences, job.forks = _fences(rows.fenced, job), forks(rows.fenced)
     for row in rows.checkpoints:
         job.checkpoint(*row[:3], record(row))
     for blob_row in rows.blobs:

@@ -2,6 +2,9 @@
 
 Two processes that run one thread both read its head and go on from there. The first to commit wins; the other must
 learn it instead of forking the thread in silence. So the head is compared inside the transaction that stores the unit.
+
+A fork follows another checkpoint than the head, and rests on what that one rests on. So it must be there too: a fork
+from what was pruned meanwhile would be the newest checkpoint, and could not be read.
 """
 
 from __future__ import annotations
@@ -27,8 +30,12 @@ def check_heads(
     ``holds`` ask the database. A checkpoint that is stored already is one that is tried again, and passes.
 
     Raises:
-        CheckpointConflictError: The newest checkpoint is not the expected one.
+        CheckpointConflictError: The newest checkpoint is not the expected one, or what a fork starts from is gone.
     """
+    moves = list(moves)
+    for row in forks(moves):
+        if not holds(origin(row)) and not holds(row[:3]):
+            raise CheckpointConflictError(uprooted(row))
     coming: dict[tuple[str, str], str] = {}
     for row, expected in moves:
         thread_id, ns, checkpoint_id = row[:3]
@@ -43,3 +50,29 @@ def check_heads(
                 )
                 raise CheckpointConflictError(message)
         coming[place] = max(checkpoint_id, coming.get(place, ""))
+
+
+def forks(moves: Iterable[tuple[CheckpointRow, str | None]]) -> list[CheckpointRow]:
+    """Return the checkpoints that start elsewhere than at the head they expect, and at none that comes before them."""
+    before: set[CheckpointKey] = set()
+    found: list[CheckpointRow] = []
+    for row, expected in moves:
+        parent = row[3]
+        if expected is not None and parent is not None and parent != expected and origin(row) not in before:
+            found.append(row)
+        before.add(row[:3])
+    return found
+
+
+def origin(row: CheckpointRow) -> CheckpointKey:
+    """Return the key of the checkpoint that a fork starts from."""
+    return row[0], row[1], row[3] or ""
+
+
+def uprooted(row: CheckpointRow) -> str:
+    """Return what to say of a fork whose start is gone."""
+    thread_id, ns, checkpoint_id, parent = row[:4]
+    return (
+        f"Thread {thread_id!r}, namespace {ns!r}: checkpoint {parent} is gone, pruned or deleted by another writer "
+        f"while a fork started from it. Checkpoint {checkpoint_id} was not saved; fork from one that is still there."
+    )

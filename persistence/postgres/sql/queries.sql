@@ -48,6 +48,24 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) AS b;
 
+-- lock_threads --
+-- Wait for whoever moves some threads, and keep others waiting: what is compared with a head stands until it is stored.
+SELECT pg_advisory_xact_lock(place.lock)
+FROM (
+    SELECT DISTINCT hashtextextended(thread_id || chr(31) || checkpoint_ns, 7419) AS lock
+    FROM checkpoints WHERE thread_id = ANY ($1::text[])
+    ORDER BY lock
+) AS place;
+
+-- lock_runs --
+-- The same for the threads that some runs made checkpoints in.
+SELECT pg_advisory_xact_lock(place.lock)
+FROM (
+    SELECT DISTINCT hashtextextended(thread_id || chr(31) || checkpoint_ns, 7419) AS lock
+    FROM checkpoints WHERE metadata -> 'run_id' = ANY ($1::text[]::jsonb[])
+    ORDER BY lock
+) AS place;
+
 -- delete_thread --
 -- Delete everything of some threads.
 WITH checkpoint AS (DELETE FROM checkpoints WHERE thread_id = ANY ($1::text[])),
