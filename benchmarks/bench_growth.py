@@ -28,13 +28,14 @@ INPUT_CHECKPOINTS = 2
 THREAD = "growing"
 
 
-@question("growth", "cost of a superstep as its surroundings grow")
+@question("growth", "cost of a superstep as its surroundings grow", short=True)
 def growth(session: Session) -> None:
-    """Ask it for channels, nodes and history."""
+    """Ask it for channels, nodes, history and other threads."""
     measure(session, "channels", over_channels, session.pick(full=(10, 100, 1000), quick=(10, 100)))
     measure(session, "nodes", over_nodes, session.pick(full=(10, 100, 500, 2000), quick=(10, 100)))
     past = Past(session.directory)
     measure(session, "checkpoints of history", past.follow, session.pick(full=(10, 200, 2000), quick=(10, 100)))
+    measure(session, "threads", past.beside, session.pick(full=(10, 200, 2000), quick=(10, 100)))
 
 
 def measure(
@@ -45,13 +46,18 @@ def measure(
     cases = []
     for size in sizes:
         contenders = {side.label: partial(side.run, work, side, size) for side in sides}
-        cases.append(session.compare(f"{size} {name}", STEP, contenders, repeats=3, warmups=0))
+        at: dict[str, str | float] = {"over": name, "size": size}
+        cases.append(session.compare(f"{size} {name}", STEP, contenders, repeats=3, warmups=0, at=at))
     found = {}
     for side in sides:
         costs = [min(case.series[side.label].values) for case in cases if side.label in case.series]
         if len(costs) == len(sizes):
             found[side.label] = exponent(sizes, costs)
-    session.record(f"exponent over {name}", "n^k", {label: [value] for label, value in found.items()})
+    session.record(
+        f"exponent over {name}", "n^k", {label: [value] for label, value in found.items()}, at={"over": name}
+    )
+    told = ", ".join(f"{label} {value:+.2f}" for label, value in found.items())
+    session.note(f"cost grows over {name} as n^k with k = {told}; 0 is flat, 1 in step")
     return found
 
 
@@ -71,30 +77,45 @@ async def over_nodes(side: Side, nodes: int) -> Sample:
 
 
 class Past:
-    """Threads with a history, made once per side and length; every sample works on a copy."""
+    """Databases that have seen something, made once per side and size; every sample works on a copy."""
 
     def __init__(self, directory: Path) -> None:
         """Remember where to put the files."""
         self._directory = directory
-        self._made: dict[tuple[str, int], str] = {}
+        self._made: dict[tuple[str, str, int], str] = {}
 
     async def follow(self, side: Side, checkpoints: int) -> Sample:
         """Time short runs on a thread that already has a history; loading and saving included."""
-        key = (side.label, checkpoints)
+        return await self._after("history", self._live, side, checkpoints)
+
+    async def beside(self, side: Side, threads: int) -> Sample:
+        """Time short runs on a thread beside others."""
+        return await self._after("threads", self._settle, side, threads)
+
+    async def _after(
+        self, what: str, make: Callable[[Side, int, Any], Awaitable[None]], side: Side, size: int
+    ) -> Sample:
+        key = (what, side.label, size)
         if key not in self._made:
-            self._made[key] = await self._make(side, checkpoints)
+            self._made[key] = fresh_path(self._directory)
+            async with side.sqlite(self._made[key]) as saver:
+                await make(side, size, saver)
         path = fresh_path(self._directory)
         shutil.copyfile(self._made[key], path)
         async with side.sqlite(path) as saver:
             graph = chain(side, SHORT, saver, schema=Counter, node=increment)
             return await timed(graph, {"count": 0}, SHORT, runs=10, options={"durability": "async"})
 
-    async def _make(self, side: Side, checkpoints: int) -> str:
-        path = fresh_path(self._directory)
-        async with side.sqlite(path) as saver:
-            loop = looping(side, Counter, increment, checkpoints - INPUT_CHECKPOINTS, saver)
-            await loop.ainvoke({"count": 0}, config(THREAD), durability="async")
-        return path
+    @staticmethod
+    async def _live(side: Side, checkpoints: int, saver: Any) -> None:
+        loop = looping(side, Counter, increment, checkpoints - INPUT_CHECKPOINTS, saver)
+        await loop.ainvoke({"count": 0}, config(THREAD), durability="async")
+
+    @staticmethod
+    async def _settle(side: Side, threads: int, saver: Any) -> None:
+        graph = chain(side, SHORT, saver, schema=Counter, node=increment)
+        for number in range(threads):
+            await graph.ainvoke({"count": 0}, config(f"other {number}"), durability="exit")
 
 
 async def timed(

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import operator
 import random
+import sqlite3
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
+from benchmarks import peers
 from benchmarks.files import fresh_path
 from benchmarks.graphs import Log, config, looping
 from benchmarks.harness import Session, Stopwatch, question
 from benchmarks.results import Sample, ratios
+from persistence.sqlite import SqliteSaver
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,12 +28,14 @@ if TYPE_CHECKING:
 
 TEXT_BYTES = 200
 READS = 20
+BYTES = "bytes per step"
 
 
-@question("storage", "one thread that appends 200 bytes a superstep, on SQLite")
+@question("storage", "one thread that appends 200 bytes a superstep, on SQLite", short=True)
 def storage(session: Session) -> None:
-    """Ask it for n appends and for twice as many."""
+    """Ask it for n appends and for twice as many, and what pruning leaves."""
     measure(session, session.pick(full=500, quick=100))
+    pruned(session, session.pick(full=1_000, quick=200))
 
 
 def measure(session: Session, appends: int) -> None:
@@ -39,23 +45,68 @@ def measure(session: Session, appends: int) -> None:
         if side.delta is not None:
             contenders[f"{side.label}, DeltaChannel"] = (side, delta_log(side.delta))
     sizes = {}
-    for count in (appends, 2 * appends):
+    for count in (appends // 4, appends // 2, appends, 2 * appends):
+        at: dict[str, str | float] = {"steps": count}
         paths = {label: fresh_path(session.directory) for label in contenders}
         write = {
             label: partial(side.run, append, side, schema, paths[label], count)
             for label, (side, schema) in contenders.items()
         }
-        wrote = session.compare(f"{count} appends, write", "µs/step", write, repeats=1, warmups=0)
+        wrote = session.compare(f"{count} appends, write", "µs/step", write, repeats=1, warmups=0, at=at)
         sizes[count] = {label: [float(on_disk(path))] for label, path in paths.items() if label in wrote.series}
-        session.record(f"{count} appends, on disk", "bytes", sizes[count], next(iter(contenders)))
+        session.record(f"{count} appends, on disk", "bytes", sizes[count], next(iter(contenders)), at)
+        each = {label: [value / count for value in values] for label, values in sizes[count].items()}
+        session.record(f"{count} appends, bytes per step", BYTES, each, at=at)
         read = {
             label: partial(side.run, latest, side, schema, paths[label], count)
             for label, (side, schema) in contenders.items()
         }
-        session.compare(f"{count} appends, read latest", "µs/read", read, repeats=5)
+        session.compare(f"{count} appends, read latest", "µs/read", read, repeats=5, at=at)
     smaller, larger = sizes[appends], sizes[2 * appends]
     growth = {label: ratios(larger[label], smaller[label]) for label in larger if label in smaller}
     session.record("bytes for twice the steps", "x", growth)
+
+
+def pruned(session: Session, appends: int) -> None:
+    """Say how long this project's saver takes to keep only the latest checkpoint, and what is left to read."""
+    side = peers.actorgraph()
+    path = fresh_path(session.directory)
+    filled = session.compare(
+        f"{appends} appends, to be pruned",
+        "µs/step",
+        {side.label: partial(side.run, append, side, Log, path, appends)},
+        repeats=1,
+        warmups=0,
+    )
+    if side.label not in filled.series:
+        return
+    before = in_use(path)
+    session.compare(f"prune of {appends}", "µs", {side.label: partial(side.run, prune, path)}, repeats=1, warmups=0)
+    session.record(f"left of {appends} by pruning", "of the bytes", {side.label: [in_use(path) / before]})
+    session.compare(
+        f"{appends} appends, read latest, pruned",
+        "µs/read",
+        {side.label: partial(side.run, latest, side, Log, path, appends)},
+        repeats=5,
+    )
+
+
+async def prune(path: str) -> Sample:
+    """Keep only the latest checkpoint of the thread; microseconds."""
+    async with SqliteSaver(path) as saver:
+        with Stopwatch() as watch:
+            await saver.aprune(["log"], strategy="keep_latest")
+    return watch.micros
+
+
+def in_use(path: str) -> int:
+    """Return the bytes of a database that hold something: a file does not shrink by itself."""
+    with closing(sqlite3.connect(path)) as connection:
+        pages, free, size = (
+            int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+            for name in ("page_count", "freelist_count", "page_size")
+        )
+    return (pages - free) * size
 
 
 async def append(side: Side, schema: Any, path: str, count: int) -> Sample:

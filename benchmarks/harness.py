@@ -141,8 +141,11 @@ class Session:
         warmups: int = 1,
         at: Mapping[str, str | float] | None = None,
     ) -> Case:
-        """Measure a case for every contender; the first named is what the others are compared with."""
-        turns = self.repeats or (max(2, repeats // 2) if self.quick else repeats)
+        """Measure a case for every contender; the first named is what the others are compared with.
+
+        What is to be done once, because it cannot be done again, is done once whatever was asked for.
+        """
+        turns = repeats if repeats == 1 else self.repeats or (max(2, repeats // 2) if self.quick else repeats)
         self.tell(f"{self._answer.question}: {name}")
         samples, failures = interleave(
             contenders, repeats=turns, warmups=warmups, tick=lambda: self.tell(f"{self._answer.question}: {name}")
@@ -167,6 +170,14 @@ class Session:
         case = Case(name, unit, baseline, series, dict(at or {}))
         self._answer.cases.append(case)
         return case
+
+    def attempt(self, name: str, work: Callable[[], T]) -> T | None:
+        """Do something that is no race between contenders; None if it failed, which is reported."""
+        try:
+            return work()
+        except Exception as error:  # noqa: BLE001 - one failure must not hide the other numbers
+            self._answer.failures.append(f"{name}: {describe(error)}")
+            return None
 
     def note(self, text: str) -> None:
         """Say something beside the numbers of the current question."""

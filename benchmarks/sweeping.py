@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 ORDER = (
     "durability",
+    "crash",
+    "group-commit",
     "storage",
     "growth",
     "chain",
