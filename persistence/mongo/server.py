@@ -114,9 +114,15 @@ class Session:
 
     async def distinct(self, field: str, where: Mapping[str, Any]) -> list[Any]:
         """Return the values of a field, each once."""
-        stages: list[Document] = [{"$match": where}, {"$group": {"_id": f"${field}"}}]
-        async with await self._collection.aggregate(stages, session=self._transaction) as cursor:
-            return [document["_id"] async for document in cursor]
+        return [document["_id"] for document in await self.grouped(where, f"${field}")]
+
+    async def grouped(self, where: Mapping[str, Any], key: object, **sums: Mapping[str, Any]) -> list[Document]:
+        """Return a document for each group of documents that have the same key, with what is told of the group."""
+        stages: list[Document] = [{"$match": where}, {"$group": {"_id": key, **sums}}]
+        # Groups take memory, of which the server allows so much.
+        found = await self._collection.aggregate(stages, session=self._transaction, allowDiskUse=True)
+        async with found as cursor:
+            return [document async for document in cursor]
 
     async def change(self, operations: Sequence[Any]) -> int:
         """Carry out operations in order; return how many documents were deleted."""
@@ -152,13 +158,13 @@ class Server(Remote[Session]):
         self._transactions = False
         self._owned = False
 
-    async def open(self) -> None:
-        """Connect once, and create the indexes if they are not there.
+    async def open(self, *, creates: bool = True) -> None:
+        """Connect once, and create the indexes if they are not there and it ``creates``.
 
         Raises:
-            BackendOpenError: It cannot be reached, or refuses.
+            BackendOpenError: It cannot be reached, or refuses; or nothing is there, and nothing was to be created.
         """
-        await self._enter(self._start)
+        await self._enter(self._start, creates)
 
     async def setup(self) -> None:
         """Create the indexes; safe to call again, and from many processes at once."""
@@ -175,7 +181,7 @@ class Server(Remote[Session]):
         client, self._client, self._collection = self._client, None, None
         return client.close if client is not None and self._owned else None
 
-    async def _start(self) -> None:
+    async def _start(self, creates: bool) -> None:  # noqa: FBT001 - the bridge passes no names
         client = self._client = await self._made()
         hello: Mapping[str, Any] = await client.admin.command("hello")
         told = self._options.transactions
@@ -188,6 +194,9 @@ class Server(Remote[Session]):
                 f"{FORMAT}): upgrade to use it."
             )
             raise SchemaVersionError(message)
+        if number < FORMAT and not creates:
+            message = f"{self.name} holds no {self._layout.name}: nothing of this library has written it."
+            raise BackendOpenError(message)
         if number < FORMAT:
             await self._create()
 

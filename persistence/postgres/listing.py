@@ -4,43 +4,35 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
-from persistence import portal
 from persistence.contracts.listing import (
     CheckpointSummary,
-    StoredCheckpoint,
     TaskSummary,
     ThreadSummary,
     outcome,
     summary,
 )
-from persistence.errors import BackendOpenError, StoredDataError
+from persistence.errors import BackendOpenError
 from persistence.postgres import jsonb, reading
 from persistence.postgres.backend import LAYOUT, Database
 from persistence.postgres.options import Options
+from persistence.postgres.sessions import Session
 from persistence.postgres.statements import queries
-from persistence.writer.decoding import Decoder
 from persistence.writer.limits import DEFAULT_LIMITS
+from persistence.writer.looking import RemoteListing, there
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from persistence.postgres.sessions import Session
-    from persistence.serde.serializer import Serializer
-
-T = TypeVar("T")
+    from persistence.contracts.backend import CheckpointRow, Page
 
 _SQL: Final = queries("listing_queries.sql")
 _SESSION: Final = {"server_settings": {"default_transaction_read_only": "on"}}
 
 
-class Listing:
-    """Reads one database; made by ``look_into``. Every method blocks, and raises PersistenceError."""
-
-    def __init__(self, database: Database) -> None:
-        """Wrap a database that is open on the process's portal."""
-        self._database = database
+class Listing(RemoteListing[Session]):
+    """Reads one database; made by ``look_into``."""
 
     def threads(self, limit: int | None = None) -> list[ThreadSummary]:
         """Return threads, the last active first."""
@@ -70,30 +62,17 @@ class Listing:
         rows = self._rows("tasks", thread_id, checkpoint_ns, checkpoint_id)
         return [TaskSummary(task_id, path, outcome(indices)) for task_id, path, indices in rows]
 
-    def checkpoint(
-        self, thread_id: str, checkpoint_ns: str, checkpoint_id: str | None, serializer: Serializer
-    ) -> StoredCheckpoint | None:
-        """Return one checkpoint with its values, or the newest one; None if there is none."""
-        find = partial(reading.load, thread_id=thread_id, checkpoint_ns=checkpoint_ns, checkpoint_id=checkpoint_id)
-        page = self._read(find)
-        if not page.checkpoints:
-            return None
-        row = page.checkpoints[0]
-        found, damage = None, None
-        try:
-            found = Decoder(serializer).decode(row, page)
-        except StoredDataError as error:
-            damage = str(error)
-        return StoredCheckpoint(_summary(row[1:4] + row[5:]), found, damage, self.tasks(*row[:3]))
+    async def _load(self, session: Session, *, thread_id: str, checkpoint_ns: str, checkpoint_id: str | None) -> Page:
+        return await reading.load(session, thread_id, checkpoint_ns, checkpoint_id)
+
+    def _summary(self, row: CheckpointRow) -> CheckpointSummary:
+        return _summary(row[1:4] + row[5:])
 
     def _rows(self, query: str, *values: object) -> Sequence[Any]:
         async def ask(session: Session) -> Sequence[Any]:
             return await session.rows(_SQL[query], *values)
 
         return self._read(ask)
-
-    def _read(self, work: Callable[[Session], Awaitable[T]]) -> T:
-        return _there(partial(self._database.read, work))
 
 
 @contextmanager
@@ -113,15 +92,10 @@ def look_into(url: str) -> Iterator[Listing]:
             raise BackendOpenError(message)
 
     try:
-        _there(partial(database.open, check))
+        there(partial(database.open, check))
         yield Listing(database)
     finally:
-        _there(database.close)
-
-
-def _there(work: Callable[[], Awaitable[T]]) -> T:
-    """Do something on the portal's loop, where the database is open."""
-    return portal.call(work, at=None, thread=None, instead="Listing")
+        there(database.close)
 
 
 def _summary(row: Sequence[Any]) -> CheckpointSummary:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -22,6 +22,9 @@ SCANNED: Final = 1000
 """Checkpoints whose metadata is read at once where a filter decides."""
 
 Facts = list[tuple[CheckpointKey, str]]
+
+Depth = Literal["all", "writes", "record", "metadata"]
+"""How much of each checkpoint is wanted."""
 
 
 class _Range(NamedTuple):
@@ -62,12 +65,29 @@ async def page(session: Session, query: Query, ttl: int) -> Page:
 
 async def scan(session: Session, query: Query) -> tuple[Facts, Query | None]:
     """Return the metadata of some checkpoints, with the query for those after them, None if there are none."""
-    more, last, rows, _, _ = await _look(session, query, 0, whole=False)
+    more, last, rows, _, _ = await _look(session, query, 0, depth="metadata")
     facts = [
         ((thread.decode(), ns.decode(), checkpoint_id.decode()), metadata.decode("utf-8", "replace"))
         for thread, ns, checkpoint_id, metadata in _by(4, rows)
     ]
     return facts, _after(query, last, query.limit) if more else None
+
+
+async def records(session: Session, query: Query) -> list[CheckpointRow]:
+    """Return the rows of checkpoints alone, all of them."""
+    rows: list[CheckpointRow] = []
+    following: Query | None = query
+    while following is not None:
+        one, following = await _page(session, following, 0, "record")
+        rows += one.checkpoints
+    return rows
+
+
+async def writes(session: Session, thread_id: str, checkpoint_ns: str, checkpoint_id: str) -> list[WriteRow]:
+    """Return the rows that tasks wrote against one checkpoint."""
+    query = Query(thread_id=thread_id, checkpoint_ns=checkpoint_ns, checkpoint_id=checkpoint_id)
+    found = _read(await _look(session, query, 0, depth="writes")).writes
+    return [row for rows in found.values() for row in rows]
 
 
 async def _filtered(session: Session, query: Query, wanted: str, ttl: int) -> Page:
@@ -86,21 +106,21 @@ async def _filtered(session: Session, query: Query, wanted: str, ttl: int) -> Pa
     return _together(found)
 
 
-async def _page(session: Session, query: Query, ttl: int) -> tuple[Page, Query | None]:
+async def _page(session: Session, query: Query, ttl: int, depth: Depth = "all") -> tuple[Page, Query | None]:
     """Return what one call finds, and what to ask for next if the page is not full."""
-    found = await _look(session, query, ttl)
+    found = await _look(session, query, ttl, depth=depth)
     one = _read(found)
     missing = query.limit - len(one.checkpoints)
     return one, _after(query, found.last, missing) if found.more and missing else None
 
 
 async def _look(
-    session: Session, query: Query, ttl: int, named: Sequence[CheckpointKey] = (), *, whole: bool = True
+    session: Session, query: Query, ttl: int, named: Sequence[CheckpointKey] = (), *, depth: Depth = "all"
 ) -> _Found:
     where = _range(query)
     # A set that is sorted by namespaces answers for one; in the others, others are passed over.
     wanted = None if where.kind == "spaces" else query.checkpoint_ns
-    job = (ttl, where.kind, query.thread_id, where.high, where.low, query.limit, wanted, whole, named)
+    job = (ttl, where.kind, query.thread_id, where.high, where.low, query.limit, wanted, depth, named)
     more, last, checkpoints, writes, sizes, body = await session.run(PAGE, job)
     parts = unpacked(sizes, body)
     end = checkpoints + writes

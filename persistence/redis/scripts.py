@@ -26,6 +26,8 @@ STORE: Final = script("keys", "threads", "store")
 DELETE: Final = script("keys", "threads", "delete")
 TRIM: Final = script("keys", "threads", "trim")
 PAGE: Final = script("keys", "threads", "page")
+LIST_THREADS: Final = script("keys", "threads", "list_threads")
+SUM_UP: Final = script("keys", "threads", "sum_up")
 DUMP: Final = script("keys", "threads", "dump")
 
 FIND_ITEMS: Final = script("keys", "items", "find_items")

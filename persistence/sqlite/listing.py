@@ -23,12 +23,12 @@ from persistence.contracts.listing import (
     outcome,
     summary,
 )
-from persistence.errors import BackendOpenError, SchemaVersionError, StoredDataError
+from persistence.errors import BackendOpenError, SchemaVersionError
 from persistence.sqlite import reading
 from persistence.sqlite.faults import described, read_fault
 from persistence.sqlite.opening import TABLES, prepare_reader
 from persistence.sqlite.statements import MIGRATIONS, QUERIES
-from persistence.writer.decoding import Decoder
+from persistence.writer.looking import stored, summary_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,14 +97,7 @@ class Listing:
         if not page.checkpoints:
             return None
         row = page.checkpoints[0]
-        found, damage = None, None
-        try:
-            found = Decoder(serializer).decode(row, page)
-        except StoredDataError as error:
-            damage = str(error)
-        tasks = self.tasks(*row[:3])
-        encoded = (part.encode("utf-8", "surrogateescape") for part in row[5:])
-        return StoredCheckpoint(summary((*row[1:4], *encoded)), found, damage, tasks)
+        return stored(row, page, serializer, summary_of(row), self.tasks(*row[:3]))
 
     def _rows(self, query: str, values: Any) -> list[Any]:
         try:

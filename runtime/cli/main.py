@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from persistence.errors import PersistenceError
 from runtime.cli import demo, drawing, editing, migrating, reading, running
+from runtime.cli.databases import FORMS
 from runtime.cli.failing import CommandError, UsageError
 from runtime.cli.showing import Screen, quietened
 from runtime.errors import RuntimeLibraryError
@@ -98,7 +99,7 @@ def _command(
 
 
 def _needs_db(parser: _Parser) -> None:
-    parser.add_argument("--db", metavar="FILE", required=True, help="an SQLite file, or postgresql://...")
+    parser.add_argument("--db", metavar="FILE", required=True, help=FORMS)
 
 
 def _needs_graph(parser: _Parser) -> None:
@@ -120,9 +121,7 @@ def _add_run(commands: Parsers) -> None:
     )
     given.add_argument("--resume", action="store_true", help="go on where the thread stopped")
     given.add_argument("--answer", metavar="JSON", help="answer the pending question and go on")
-    parser.add_argument(
-        "--db", metavar="FILE", help="an SQLite file or postgresql://... to keep the thread (default: none)"
-    )
+    parser.add_argument("--db", metavar="FILE", help=f"keep the thread in {FORMS} (default: none)")
     parser.add_argument("--thread", metavar="ID", help="the thread (default: a new one)")
     parser.add_argument("--checkpoint", metavar="ID", help="run from this checkpoint of the thread, as a new branch")
     parser.add_argument(
@@ -208,9 +207,7 @@ def _add_migrate(commands: Parsers) -> None:
         required=True,
         help=f"what to read: {' or '.join(migrating.KINDS)}, and its file or URL",
     )
-    parser.add_argument(
-        "--to", metavar="URL", required=True, help="where to: a file, sqlite:///FILE or postgresql://..."
-    )
+    parser.add_argument("--to", metavar="URL", required=True, help=f"where to: {FORMS}")
     parser.add_argument(
         "--graph",
         metavar="MODULE:GRAPH",

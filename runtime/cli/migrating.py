@@ -15,10 +15,9 @@ from persistence.migration.decoding import ForeignDecoder
 from persistence.migration.items import Clock, ItemMover
 from persistence.migration.moving import Tally, ThreadMover
 from persistence.migration.sqlite import SqliteSource
-from persistence.sqlite import SqliteStore
 from runtime.channels import DeltaChannel
 from runtime.cli.adopting import MAKERS, Adopting
-from runtime.cli.databases import is_server, module_of, named, require_place, saver_of
+from runtime.cli.databases import FORMS, is_server, module_of, named, require_place, saver_of, store_of
 from runtime.cli.failing import UsageError
 from runtime.cli.loading import load_graph
 from runtime.cli.plain import visible
@@ -123,7 +122,7 @@ async def _items(args: argparse.Namespace, screen: Screen, source: Any, tally: T
     if not count:
         return
     clock = Clock()
-    store = None if args.dry_run else await opened.enter_async_context(_store(args.to, clock))
+    store = None if args.dry_run else await opened.enter_async_context(store_of(args.to, clock=clock))
     with screen.progress("Migrating items", count) as bar:
         await ItemMover(source, store, clock, tally).move(bar.step)
 
@@ -148,7 +147,7 @@ def _address(address: str) -> str:
         return address
     parts = urlsplit(address)
     if parts.scheme != "sqlite" or parts.netloc or len(parts.path) < 2:  # noqa: PLR2004 - a slash and a name
-        msg = f"{address!r} is no database that is known here: write a file, sqlite:///file or postgresql://..."
+        msg = f"{address!r} is no database that is known here: write sqlite:///file, or {FORMS}."
         raise UsageError(msg)
     return unquote(parts.path[1:])
 
@@ -157,12 +156,6 @@ def _source(kind: str, address: str) -> Any:
     if kind == "langgraph-sqlite":
         return SqliteSource(address)
     return module_of("persistence.migration.postgres").PostgresSource(address)
-
-
-def _store(address: str, clock: Clock) -> Any:
-    if is_server(address):
-        return module_of("persistence.postgres").PostgresStore(address, clock=clock)
-    return SqliteStore(address, clock=clock)
 
 
 # ---- what came of it -----------------------------------------------------------------------------------------------

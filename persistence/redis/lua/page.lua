@@ -1,7 +1,7 @@
--- Return checkpoints between two bounds, newest first, or those that are named; with what they need, or their metadata
--- alone: whether there may be more, the member looked at last, the checkpoints, their writes, their blobs.
+-- Return checkpoints between two bounds, newest first, or those that are named; with 'all' that they need, with their
+-- 'writes', as they are ('record'), or their 'metadata' alone: whether there may be more, the member looked at last, the checkpoints, their writes, their blobs.
 
-local ttl, kind, name, high, low, limit, wanted, whole = job[1], job[2], job[3], job[4], job[5], job[6], job[7], job[8]
+local ttl, kind, name, high, low, limit, wanted, depth = job[1], job[2], job[3], job[4], job[5], job[6], job[7], job[8]
 local named = job[9]
 local MOST = 4096 -- members looked at before others get their turn
 
@@ -24,6 +24,7 @@ local function gather(thread, ns, id, keys, record)
         local value = redis.call('HGET', keys.writes, field)
         if value then append(writes, thread, field, value) end
     end
+    if depth ~= 'all' then return end
     for _, blob in ipairs(rests_of(record) or {}) do
         local field = ns .. '\0' .. blob
         local mark = keys.blobs .. '\0' .. field
@@ -43,9 +44,9 @@ local function look(thread, ns, id, member)
         return
     end
     count = count + 1
-    if whole then
+    if depth == 'all' or depth == 'writes' then
         gather(thread, ns, id, keys, record)
-    else
+    elseif depth == 'metadata' then
         local _, metadata = facts_of(record)
         record = metadata or ''
     end
@@ -69,7 +70,7 @@ while more and count < limit and looked < MOST do
     high = '(' .. last
 end
 
-if ttl > 0 and whole then
+if ttl > 0 and depth == 'all' then
     local now = milliseconds()
     for _, keys in pairs(touched) do
         local left = redis.call('PTTL', keys.checkpoints)

@@ -15,12 +15,15 @@ from typing import Any
 import pytest
 
 from persistence.migration.records import Problem
+from persistence.mongo import MongoDBSaver, MongoDBStore
+from persistence.redis import RedisSaver, RedisStore
 from persistence.sqlite import SqliteSaver, SqliteStore
 from runtime.cli import main
 from tests.persistence.migration.peer import Peer, postgres_peer, put, sqlite_peer
 from tests.runtime.cli import both
 from tests.runtime.cli.both import PEER
 from tests.runtime.cli.commands import Command, environment
+from tests.runtime.cli.servers import empty_mongo, empty_redis
 from tests.runtime.cli.test_terminal import on_a_terminal
 
 CONFIG: Any = {"configurable": {"thread_id": "1"}}
@@ -111,6 +114,30 @@ def test_to_a_server(command: Command, peer: Peer, postgres: Any) -> None:
         assert postgres.rows("SELECT count(DISTINCT thread_id) FROM checkpoints", url=url) == [(2,)]
         again = migrate(command, peer, url, "--graph", f"{both.__name__}:ordering_ours", "--json").document
         assert (again["threads"], again["items"], again["present"]) == (0, 0, 3)
+
+
+@pytest.mark.parametrize("kind", ["redis", "mongo"])
+def test_to_a_server_without_tables(
+    command: Command, tmp_path: Path, request: pytest.FixtureRequest, kind: str
+) -> None:
+    one = sqlite_peer(tmp_path)
+    fill(one)
+    graph = ("--graph", f"{both.__name__}:ordering_ours", "--json")
+    server: Any = request.getfixturevalue(f"{kind}_server")
+    saver_of, store_of = (RedisSaver, RedisStore) if kind == "redis" else (MongoDBSaver, MongoDBStore)
+    with (empty_redis if kind == "redis" else empty_mongo)(server) as url:
+        result = migrate(command, one, url, *graph)
+        assert (result.document["threads"], result.document["items"]) == (2, 1)
+        again = migrate(command, one, url, *graph).document
+        assert (again["threads"], again["items"], again["present"]) == (0, 0, 3)
+        with saver_of(url) as saver, store_of(url) as store:
+            compiled = both.asking(both.OURS).compile(saver)
+            for word in ("1", "2"):
+                compiled.invoke(both.OURS.Command(resume=word), CONFIG)
+            assert compiled.invoke(both.OURS.Command(resume="3"), CONFIG)["log"] == ["in", "1 2", "3"]
+            item = store.get(("users", "1"), "name")
+            assert item is not None
+            assert item.value == {"first": "N"}
 
 
 def test_passwords_are_not_told(command: Command, tmp_path: Path) -> None:

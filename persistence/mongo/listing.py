@@ -1,0 +1,128 @@
+"""Looking into a database without a graph and without a saver: nothing is written or created."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import bson
+
+from persistence.contracts.backend import Query
+from persistence.contracts.listing import CheckpointSummary, TaskSummary, ThreadSummary
+from persistence.mongo import reading
+from persistence.mongo.backend import THREADS
+from persistence.mongo.chunks import in_parts
+from persistence.mongo.options import Options
+from persistence.mongo.rows import checkpoint_id, checkpoint_row, write_rows
+from persistence.mongo.server import Server, Session
+from persistence.writer.limits import DEFAULT_LIMITS
+from persistence.writer.looking import RemoteListing, summary_of, tasks_of, there
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from persistence.contracts.backend import CheckpointRow, Page, WriteRow
+    from persistence.mongo.rows import Document
+
+CHECKPOINTS: Final = {"kind": "checkpoint"}
+_COUNT: Final = {"$sum": 1}
+
+
+class Listing(RemoteListing[Session]):
+    """Reads one database; made by ``look_into``."""
+
+    def threads(self, limit: int | None = None) -> list[ThreadSummary]:
+        """Return threads, the last active first; looks at an index entry of every checkpoint."""
+        return self._read(partial(_threads, limit=limit))
+
+    def thread_count(self) -> int:
+        """Return how many threads there are; looks at an index entry of every checkpoint."""
+        return len(self._read(partial(Session.distinct, field="thread_id", where=CHECKPOINTS)))
+
+    def checkpoint_count(self, thread_id: str) -> int:
+        """Return how many checkpoints a thread has, in all its namespaces."""
+        where = {**CHECKPOINTS, "thread_id": thread_id}
+        found = self._read(partial(Session.grouped, where=where, key=None, count=_COUNT))
+        return int(found[0]["count"]) if found else 0
+
+    def thread_bytes(self, thread_id: str) -> int:
+        """Return the bytes that a thread's documents hold; reads all of them."""
+        return self._read(partial(_bytes, thread_id=thread_id))
+
+    def checkpoints(self, thread_id: str, limit: int | None = None) -> list[CheckpointSummary]:
+        """Return a thread's checkpoints, newest first."""
+        query = Query(thread_id=thread_id, limit=0 if limit is None else limit)
+        return [summary_of(row) for row in self._read(partial(_rows, query=query))]
+
+    def tasks(self, thread_id: str, checkpoint_ns: str, checkpoint_id: str) -> list[TaskSummary]:
+        """Return the tasks that wrote against a checkpoint."""
+        where = {"thread_id": thread_id, "checkpoint_ns": checkpoint_ns, "checkpoint_id": checkpoint_id}
+        return tasks_of(self._read(partial(_writes, where={"kind": "writes", **where})))
+
+    async def _load(self, session: Session, *, thread_id: str, checkpoint_ns: str, checkpoint_id: str | None) -> Page:
+        return await reading.load(session, thread_id, checkpoint_ns, checkpoint_id)
+
+
+async def _threads(session: Session, *, limit: int | None) -> list[ThreadSummary]:
+    spaces = await session.grouped(
+        CHECKPOINTS,
+        {"thread": "$thread_id", "ns": "$checkpoint_ns"},
+        newest={"$max": "$checkpoint_id"},
+        count=_COUNT,
+    )
+    threads: dict[str, list[tuple[str, str, int]]] = {}
+    for each in spaces:
+        threads.setdefault(each["_id"]["thread"], []).append((each["_id"]["ns"], each["newest"], each["count"]))
+    activity = {thread: max(newest for _, newest, _ in found) for thread, found in threads.items()}
+    listed = sorted(threads, key=lambda thread: (activity[thread], thread), reverse=True)[:limit]
+    heads = {checkpoint_id(thread, *min(threads[thread])[:2]): thread for thread in listed}
+    rows: dict[str, CheckpointRow] = {}
+    for part in in_parts(heads):
+        documents = await session.find({"_id": {"$in": part}})
+        rows |= {heads[document["_id"]]: row for document, row in await _with_pieces(session, documents)}
+    return [
+        ThreadSummary(
+            thread, len(threads[thread]), sum(count for *_, count in threads[thread]), summary_of(rows[thread])
+        )
+        for thread in listed
+        if thread in rows  # it may be gone by now
+    ]
+
+
+async def _rows(session: Session, *, query: Query) -> list[CheckpointRow]:
+    where, order = reading.selection(query)
+    documents = await session.find(where, order=order, limit=query.limit)
+    return [row for _, row in await _with_pieces(session, documents)]
+
+
+async def _with_pieces(session: Session, documents: Sequence[Document]) -> list[tuple[Document, CheckpointRow]]:
+    pieces = await reading.whole_pieces(session, documents)
+    return [(document, checkpoint_row(document, pieces)) for document in documents]
+
+
+async def _writes(session: Session, *, where: Document) -> list[WriteRow]:
+    return [row for document in await session.find(where) for row in write_rows(document, {})]
+
+
+async def _bytes(session: Session, *, thread_id: str) -> int:
+    count = 0
+    async for document in session.each({"thread_id": thread_id}):
+        count += len(bson.encode(document))
+    return count
+
+
+@contextmanager
+def look_into(url: str, **settings: Any) -> Iterator[Listing]:
+    """Open a database for reading; for callers that block.
+
+    Raises:
+        BackendOpenError: It cannot be reached, or holds no threads of this library.
+        SchemaVersionError: A newer version of this library wrote it.
+    """
+    server = Server(url, Options(pool_size=1, **settings), DEFAULT_LIMITS, THREADS)
+    try:
+        there(partial(server.open, creates=False))
+        yield Listing(server)
+    finally:
+        there(server.close)
