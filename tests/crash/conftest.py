@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 pytest.register_assert_rewrite(
-    "tests.crash.examining", "tests.crash.killing", "tests.crash.launching", "tests.crash.stored"
+    "tests.crash.examining", "tests.crash.killing", "tests.crash.launching", "tests.crash.stored", "tests.crash.zygote"
 )
 
 from persistence.sqlite import opening  # noqa: E402 - the rewriting is asked for first

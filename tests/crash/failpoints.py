@@ -22,9 +22,10 @@ CHANGING = ("BEGIN", "COMMIT", "CREATE", "DELETE", "INSERT", "PRAGMA JOURNAL_MOD
 class Failpoints:
     """Counts the places a process passes, and kills it at one of them."""
 
-    def __init__(self, fatal: int) -> None:
-        """Die at the ``fatal``-th place after arming; 0: never."""
+    def __init__(self, fatal: int, by: signal.Signals = signal.SIGKILL) -> None:
+        """Die at the ``fatal``-th place after arming; 0: never. With SIGSTOP it freezes there, and may go on."""
         self.fatal = fatal
+        self.by = by
         self.passed = 0
         self.armed = False
         self._lock = threading.Lock()
@@ -37,7 +38,7 @@ class Failpoints:
             self.passed += 1
             if self.passed == self.fatal:
                 # Not an exit: no handler, no finally, no buffer is flushed. The kernel ends the process here.
-                os.kill(os.getpid(), signal.SIGKILL)
+                os.kill(os.getpid(), self.by)
 
 
 def watch_statements(points: Failpoints) -> None:

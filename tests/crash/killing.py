@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+from tests.crash.cases import Case
 from tests.crash.examining import Finding, Reference, examine
 from tests.crash.launching import Launcher
 from tests.crash.programs import Program
 from tests.crash.stored import Rows
-from tests.crash.zygote import Case
 
 
 class Killing:
@@ -45,7 +44,7 @@ class Killing:
 
         Only the connection's thread calls pwrite, and strace counts for each thread.
         """
-        options = ["-o", os.devnull, "-e", "trace=pwrite64", "-e", f"inject=pwrite64:signal=SIGKILL:when={number}"]
+        options = ["-e", "trace=pwrite64", "-e", f"inject=pwrite64:signal=SIGKILL:when={number}"]
 
         def run(path: Path, ledger: Path) -> bool:
             return self.launcher.run_traced(self.case(path, ledger, gate=str(ledger.with_suffix(".gate"))), options)
@@ -57,9 +56,13 @@ class Killing:
         shutil.copy(self.start, path)
         killed = run(path, ledger)
         finding = await examine(path, ledger, reference, self.durability, self.before, killed=killed)
+        self.clear()
+        return finding if killed else None
+
+    def clear(self) -> None:
+        """Forget what the last kill left."""
         for file in self.folder.glob("killed.*"):
             file.unlink()
-        return finding if killed else None
 
     async def sweep(self, turn: int) -> list[Finding]:
         """Kill at every second place until a run gets through; the event loops take turns, so all places are met."""

@@ -6,7 +6,6 @@ between the pages of one commit, and into the folding of the log when the databa
 
 from __future__ import annotations
 
-import subprocess
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,9 @@ import pytest
 
 from tests.crash.examining import Reference
 from tests.crash.killing import Killing
-from tests.crash.launching import STRACE, Launcher
+from tests.crash.launching import Launcher
 from tests.crash.programs import JOKES
+from tests.crash.tracing import why_not
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
@@ -24,11 +24,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 @pytest.fixture(scope="module", autouse=True)
 def strace() -> None:
     """Skip, saying why, where a process may not be traced."""
-    if STRACE is None:
-        pytest.skip("strace is not installed; test_killed_runs kills at every statement without it")
-    probe = subprocess.run([STRACE, "-f", "-qq", "-e", "trace=none", "true"], capture_output=True, check=False)
-    if probe.returncode:
-        pytest.skip(f"strace may not trace here ({probe.stderr.decode().strip()}); test_killed_runs needs no tracing")
+    if reason := why_not():
+        pytest.skip(f"{reason}; test_killed_runs kills at every statement without it")
 
 
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])

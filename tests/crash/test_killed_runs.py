@@ -11,13 +11,13 @@ import anyio
 import pytest
 
 from persistence.sqlite import SqliteSaver
+from tests.crash.cases import Case
 from tests.crash.examining import Quiet, check_acknowledged, check_chain
 from tests.crash.killing import Killing
 from tests.crash.launching import Launcher
 from tests.crash.ledger import Account
 from tests.crash.programs import CHAIN, CONFIG, JOKES, NESTED, QUESTION
 from tests.crash.stored import Rows
-from tests.crash.zygote import Case
 
 every_mode = pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 every_turn = pytest.mark.parametrize("turn", [0, pytest.param(1, marks=pytest.mark.slow)])

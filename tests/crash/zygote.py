@@ -1,138 +1,146 @@
-"""A process that has imported everything and forks a child per case: a killed run then costs milliseconds.
+"""A process that has imported everything and forks a child for each call: a killed run then costs milliseconds.
 
-It reads cases from its standard input, one JSON object a line, and answers each with how the child ended. It starts no
-thread and no event loop of its own, so that forking it is safe.
+``python -m tests.crash.zygote MODULE...`` imports the modules, reads orders from its standard input, one JSON object a
+line, and answers each. It starts no thread and no event loop of its own, so that forking it is safe.
 """
 
 from __future__ import annotations
 
 import gc
+import importlib
 import json
 import os
 import signal
+import subprocess
 import sys
 import traceback
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from types import TracebackType
+from typing import IO, Any, Self
 
-import anyio
-import anyio._backends._asyncio  # anyio imports them at the first run, which every child's is
-import anyio._backends._trio
+ROOT = Path(__file__).parents[2]
 
-from persistence.contracts.backend import Rows
-from persistence.sqlite import SqliteSaver, opening
-from runtime.graph import CompiledStateGraph
-from tests.crash.failpoints import Failpoints, watch_statements, watch_units
-from tests.crash.ledger import Ledger
-from tests.crash.programs import CONFIG, PROGRAMS, go_on
-
-PATIENCE = 10
+PATIENCE = 20
 """Seconds after which a child is taken to hang; SIGALRM ends it."""
 
-SMALL_LOG = 2**17
-"""Bytes that opening gives the write-ahead log before it is used: enough for these runs."""
+STOPPED = "stopped"
+"""How a child is that was stopped by a signal, and may go on."""
 
 
-@dataclass(frozen=True)
-class Case:
-    """One run in a process of its own."""
+class Forked:
+    """A child of the zygote."""
 
-    database: str
-    ledger: str
-    program: str
-    durability: Literal["sync", "async", "exit"]
-    backend: Literal["asyncio", "trio"]
-    fatal: int = 0
-    """The failpoint to die at; 0: none."""
-    part: Literal["opening", "run", "run to the pause", "going on"] = "run"
-    """``opening`` counts the places of opening an absent database, and runs nothing."""
-    gate: str = ""
-    """A named pipe to wait at before anything happens, so that a tracer can be attached; empty: none."""
+    def __init__(self, zygote: Zygote, pid: int, what: str) -> None:
+        self.pid = pid
+        self._zygote = zygote
+        self._what = what
 
+    def wait(self) -> int | str:
+        """Wait for its end, or for it to be stopped; return its code, negative for a signal, or ``STOPPED``."""
+        return self._zygote.wait(self.pid)
 
-class Child:
-    """What happens in the process to be killed."""
+    def was_killed(self) -> bool:
+        """Wait for its end; return whether it was killed. Any other end than that or success is an error."""
+        code = self.wait()
+        assert code in (0, -signal.SIGKILL), f"{self._what} ended with {code}:\n{self._zygote.errors()}"
+        return code != 0
 
-    def __init__(self, case: Case) -> None:
-        self.case = case
-        self.ledger = Ledger(Path(case.ledger))
-        self.points = Failpoints(case.fatal)
-        self._durable: dict[str, anyio.Event] = {}
-
-    def run(self) -> None:
-        """Run the case to its end, if it has one."""
-        opening.GROWN_LOG = opening._SPILLED_BLOB = SMALL_LOG  # type: ignore[misc]
-        watch_statements(self.points)
-        watch_units(self.points, self._acknowledged)
-        anyio.run(self._open if self.case.part == "opening" else self._main, backend=self.case.backend)
-        self.ledger.note("passed", self.points.passed)
-
-    async def _open(self) -> None:
-        self.points.armed = True
-        async with SqliteSaver(self.case.database):
-            self.ledger.note("opened")
-
-    async def _main(self) -> None:
-        async with SqliteSaver(self.case.database) as saver:
-            graph = PROGRAMS[self.case.program].build(self).compile(checkpointer=saver)
-            self.points.armed = True
-            self.points.at("before the run")
-            result = await self._run(graph)
-            self.ledger.note("result", json.dumps(result, default=str))
-            self.points.at("after the run")
-        self.points.at("after closing")
-
-    async def _run(self, graph: CompiledStateGraph) -> Any:
-        program, durability = PROGRAMS[self.case.program], self.case.durability
-        if self.case.part == "going on":
-            return await go_on(graph, program, durability)
-        given = program.given if self.case.part == "run to the pause" else program.first
-        return await graph.ainvoke(given, CONFIG, durability=durability)
-
-    def note(self, *words: object) -> None:
-        """Be the graph's witness."""
-        self.points.at("in a node, before its line")
-        self.ledger.note(*words)
-        self.points.at("in a node, after its line")
-
-    async def recorded(self, node: str) -> None:
-        """Let another node's record become durable first: what is killed then has half a superstep on disk."""
-        if self.case.durability != "exit" and self.case.part == "run":
-            await self._durable.setdefault(node, anyio.Event()).wait()
-
-    def _acknowledged(self, rows: Rows) -> None:
-        if rows.checkpoint is not None:
-            self.ledger.note("acknowledged", "checkpoint", rows.checkpoint[2])
-        for row in (*rows.writes, *rows.upserts):
-            self.ledger.note("acknowledged", "write", row[2], row[3], row[4])
-            self._durable.setdefault(row[8].rpartition(", ")[2], anyio.Event()).set()
+    def succeed(self) -> None:
+        """Wait for its end, which must be a good one."""
+        assert not self.was_killed(), f"{self._what} was killed"
 
 
-def main() -> None:
-    """Serve cases until the input ends."""
+class Zygote:
+    """The parent's side."""
+
+    def __init__(self, errors: Path, modules: Sequence[str]) -> None:
+        """``errors`` is a file for what children say on their standard error."""
+        self._errors = errors
+        self._modules = modules
+        self._log: IO[bytes] | None = None
+        self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        self._log = self._errors.open("wb")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.crash.zygote", *self._modules],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._process is not None
+        assert self._log is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait()
+        self._log.close()
+
+    def start(self, function: Callable[..., None], **arguments: Any) -> Forked:
+        """Have a child call a function, with arguments that JSON can tell."""
+        name = f"{function.__module__}:{function.__qualname__}"
+        return Forked(self, int(self._ask({"function": name, "arguments": arguments})), f"{name} {arguments}")
+
+    def wait(self, pid: int) -> int | str:
+        answer: int | str = self._ask({"wait": pid})
+        return answer
+
+    def errors(self) -> str:
+        """Return what children have said on their standard error."""
+        return self._errors.read_text()
+
+    def _ask(self, order: dict[str, Any]) -> Any:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        assert line, f"The zygote has ended:\n{self.errors()}"
+        return json.loads(line)
+
+
+def main(modules: Sequence[str]) -> None:
+    """Serve orders until the input ends."""
+    for module in modules:
+        importlib.import_module(module)
     gc.collect()
     gc.freeze()  # children share these pages instead of copying them at their first collection
     for line in sys.stdin:
-        case = Case(**json.loads(line))
-        child = os.fork()
-        if child == 0:
-            _child(case)
-        if case.gate:
-            sys.stdout.write(f"{child}\n")
-            sys.stdout.flush()
-        _, status = os.waitpid(child, 0)
-        sys.stdout.write(f"{os.waitstatus_to_exitcode(status)}\n")
+        order = json.loads(line)
+        answer = _waited(order["wait"]) if "wait" in order else _forked(**order)
+        sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
 
 
-def _child(case: Case) -> None:
+def _waited(pid: int) -> int | str:
+    _, status = os.waitpid(pid, os.WUNTRACED)
+    return STOPPED if os.WIFSTOPPED(status) else os.waitstatus_to_exitcode(status)
+
+
+def _forked(function: str, arguments: dict[str, Any]) -> int:
+    child = os.fork()
+    if child == 0:
+        _call(function, arguments)
+    return child
+
+
+def _call(function: str, arguments: dict[str, Any]) -> None:
     code = 1
     try:
         signal.alarm(PATIENCE)
-        if case.gate:
-            Path(case.gate).read_bytes()
-        Child(case).run()
+        module, _, name = function.partition(":")
+        getattr(sys.modules[module], name)(**arguments)
         code = 0
     except BaseException:  # noqa: BLE001 - a forked child must not return into the server's loop
         traceback.print_exc()
@@ -141,10 +149,5 @@ def _child(case: Case) -> None:
         os._exit(code)
 
 
-def as_line(case: Case) -> str:
-    """Return a case as it travels."""
-    return json.dumps(asdict(case)) + "\n"
-
-
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -103,6 +103,11 @@ def operations(paths: Iterable[Path]) -> list[Operation]:
     return sorted(found, key=lambda each: each.invoked)
 
 
+def buried(history: Iterable[Operation], moment: int) -> list[Operation]:
+    """Return the operations of a process that was dead by some moment: what it never heard of is over."""
+    return [replace(each, ended=moment) if each.ended is None else each for each in history]
+
+
 def facts(path: Path) -> dict[str, Any]:
     """Return what else a log says."""
     return {key: value for line in _lines(path) for key, value in line.get("facts", {}).items()}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +12,7 @@ from persistence.memory import InMemorySaver
 from persistence.postgres import PostgresSaver
 from persistence.sqlite import SqliteSaver
 from persistence.writer.limits import DEFAULT_LIMITS, Limits
+from tests.crash.places import throwaway_folder
 from tests.persistence.postgres.server import Server, running
 
 Kind = Literal["memory", "sqlite", "postgres"]
@@ -83,8 +82,6 @@ class Places:
 
 @contextmanager
 def places() -> Iterator[Places]:
-    """Yield what makes places; in memory where there is such a place, as no machine dies here."""
-    memory = Path("/dev/shm")  # noqa: S108 - a fresh folder is made in it
-    above = memory if os.access(memory, os.W_OK) else None
-    with tempfile.TemporaryDirectory(dir=above) as folder, ExitStack() as stack:
-        yield Places(Path(folder), stack)
+    """Yield what makes places."""
+    with throwaway_folder() as folder, ExitStack() as stack:
+        yield Places(folder, stack)
