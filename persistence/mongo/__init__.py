@@ -1,4 +1,4 @@
-"""A saver that keeps checkpoints in MongoDB, and a store that can share the database."""
+"""A saver that keeps checkpoints in MongoDB, and a store and a cache that can share the database."""
 
 try:
     import pymongo as _driver
@@ -9,6 +9,7 @@ if not hasattr(_driver, "AsyncMongoClient"):
     message = f"persistence.mongo needs PyMongo 4.13 or newer, not {_driver.version}: pip install 'actorgraph[mongo]'."
     raise ImportError(message, name="pymongo")
 
+from persistence.mongo.cache import MongoDBCache
 from persistence.mongo.options import Options
 from persistence.mongo.saver import MongoDBSaver
 from persistence.mongo.store import MongoDBStore
@@ -16,4 +17,4 @@ from persistence.mongo.store import MongoDBStore
 AsyncMongoDBSaver = MongoDBSaver
 AsyncMongoDBStore = MongoDBStore
 
-__all__ = ["AsyncMongoDBSaver", "AsyncMongoDBStore", "MongoDBSaver", "MongoDBStore", "Options"]
+__all__ = ["AsyncMongoDBSaver", "AsyncMongoDBStore", "MongoDBCache", "MongoDBSaver", "MongoDBStore", "Options"]

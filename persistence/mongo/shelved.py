@@ -102,7 +102,7 @@ class _Work:
         """Start a time to live again, unless the item has expired or was put again with another."""
         until = deadline(now, one.ttl) or now
         where = {"_id": one.id, "number": one.number, "ttl": one.ttl, "expires_at": {"$gt": now, "$lt": until}}
-        vanishes = {"vanishes_at": _vanishing(until, now)}
+        vanishes = {"vanishes_at": vanishing(until, now)}
         self._refreshes.append(UpdateOne(where, {"$set": {"expires_at": until, **vanishes}}))
         if one.in_pieces:
             self._refreshes.append(
@@ -143,7 +143,7 @@ class _Work:
 def _document(put: Put, typed: Typed, now: float, dims: int) -> tuple[Document, list[Document]]:
     """Return the fields of an item, and the pieces of what is large in it."""
     where, until = item_id(put.namespace, put.key), deadline(now, put.ttl)
-    vanishes = {"vanishes_at": None if until is None else _vanishing(until, now)}
+    vanishes = {"vanishes_at": None if until is None else vanishing(until, now)}
     kind, data = typed
     value, pieces = cut(where, data, PART, vanishes)
     fields: Document = {
@@ -182,7 +182,7 @@ def _owners(names: Sequence[str]) -> list[str]:
     return [owner for name in names for owner in (name, name + VECTORS)]
 
 
-def _vanishing(until: float, now: float) -> datetime | None:
+def vanishing(until: float, now: float) -> datetime | None:
     """Return when the server may delete what expires, by its own clock; None if no date is so late."""
     try:
         return datetime.fromtimestamp(time.time(), UTC) + timedelta(seconds=max(until - now, 0)) + GRACE

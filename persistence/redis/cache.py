@@ -12,8 +12,7 @@ from persistence.redis.options import Options
 from persistence.redis.scripts import CLEAR_CACHE, READ_CACHE, WRITE_CACHE
 from persistence.redis.server import Server, Source, checked, unpacked
 from persistence.redis.shelved import LONGEST
-from persistence.serde.values import text_bytes
-from persistence.stores.caching import ManagedCache
+from persistence.stores.caching import ManagedCache, bounds_of, name_of
 from persistence.writer.limits import DEFAULT_LIMITS
 from persistence.writer.remote import chosen
 
@@ -69,7 +68,7 @@ class RedisCache(ManagedCache):
             PersistenceError: The cache is not open, or the server cannot be read.
         """
         server, now = self._opened(), self._clock()
-        found: Sequence[bytes | None] = await server.read(partial(_read, names=[_name(key) for key in keys]))
+        found: Sequence[bytes | None] = await server.read(partial(_read, names=[name_of(key) for key in keys]))
         stored = {key: typed for key, data in zip(keys, found, strict=True) if (typed := _typed(data, now)) is not None}
         return self._values.load(stored)
 
@@ -87,7 +86,7 @@ class RedisCache(ManagedCache):
             until = _NEVER if ttl is None else now + ttl
             values.append(_EXPIRY.pack(until) + kind.encode() + b"\0" + data)
             milliseconds = 0 if ttl is None else max(1, min(math.ceil(ttl * 1000), LONGEST))
-            entries.append((_name(key), milliseconds, repr(until)))
+            entries.append((name_of(key), milliseconds, repr(until)))
         await server.persist(partial(_write, job=(repr(now), entries), values=values))
 
     async def aclear(self, namespaces: Sequence[Namespace] | None = None) -> None:
@@ -122,21 +121,10 @@ async def _clear(session: Session, bounds: tuple[str, str]) -> None:
         pass
 
 
-def _name(key: FullKey) -> str:
-    """Return an entry's name: each label of its namespace with a colon after it, then its key."""
-    namespace, last = key
-    return "".join(f"{_safe(label)}:" for label in namespace) + _safe(last)
-
-
 def _bounds(namespace: Namespace) -> tuple[str, str]:
     """Return the bounds of the names of all entries in and below a namespace."""
-    first = "".join(f"{_safe(label)}:" for label in namespace)
-    return (f"[{first}", f"({first[:-1]};") if first else ("-", "+")
-
-
-def _safe(text: str) -> str:
-    """Return a text without colons; any text, and no two alike."""
-    return text_bytes(text).decode("latin-1").replace("%", "%25").replace(":", "%3A")
+    first, after = bounds_of(namespace)
+    return (f"[{first}", f"({after}") if first else ("-", "+")
 
 
 def _typed(data: bytes | None, now: float) -> Typed | None:

@@ -11,11 +11,12 @@ import anyio
 from anyio.lowlevel import EventLoopToken
 
 from persistence.blocking import BlockingCache
-from persistence.contracts.cache import BaseCache
+from persistence.contracts.cache import BaseCache, FullKey, Namespace
 from persistence.errors import PersistenceClosedError, PersistenceError
 from persistence.outlasting import outlast
 from persistence.serde.caching import CachedValues
 from persistence.serde.serializer import Serializer
+from persistence.serde.values import text_bytes
 from persistence.writer.home import Home
 
 
@@ -88,3 +89,20 @@ class ManagedCache(BlockingCache, BaseCache):
             message = f"{self!r} is not open: use it inside 'async with cache:' (or 'with cache:')."
             raise PersistenceClosedError(message)
         self._home.check(self)
+
+
+def name_of(key: FullKey) -> str:
+    """Return an entry's name: each label of its namespace with a colon after it, then its key."""
+    namespace, last = key
+    return "".join(f"{_safe(label)}:" for label in namespace) + _safe(last)
+
+
+def bounds_of(namespace: Namespace) -> tuple[str, str]:
+    """Return the first name in and below a namespace, and the first after it; both empty for all there are."""
+    first = "".join(f"{_safe(label)}:" for label in namespace)
+    return (first, f"{first[:-1]};") if first else ("", "")
+
+
+def _safe(text: str) -> str:
+    """Return a text without colons; any text, and no two alike."""
+    return text_bytes(text).decode("latin-1").replace("%", "%25").replace(":", "%3A")

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from persistence.contracts.cache import BaseCache, FullKey
 from persistence.errors import SerializationError, UnsupportedOperationError
 from persistence.memory import InMemoryCache
+from persistence.mongo import MongoDBCache
 from persistence.redis import RedisCache
 from persistence.serde import EncryptedSerializer, Serializer
 from persistence.sqlite import SqliteCache
@@ -53,16 +54,18 @@ def serde() -> Serializer:
     return Serializer()
 
 
-@pytest.fixture(params=["memory", "sqlite", "redis"])
+@pytest.fixture(params=["memory", "sqlite", "redis", "mongo"])
 async def cache(
     request: pytest.FixtureRequest, tmp_path: Path, clock: Clock, serde: Serializer
-) -> AsyncIterator[InMemoryCache | SqliteCache | RedisCache]:
-    made: InMemoryCache | SqliteCache | RedisCache
+) -> AsyncIterator[InMemoryCache | SqliteCache | RedisCache | MongoDBCache]:
+    made: InMemoryCache | SqliteCache | RedisCache | MongoDBCache
     if request.param == "memory":
         made = InMemoryCache(serde=serde, clock=clock)
     elif request.param == "redis":
         url, prefix = request.getfixturevalue("redis_server").url, request.getfixturevalue("redis_keys")
         made = RedisCache(url, prefix=prefix, serde=serde, clock=clock)
+    elif request.param == "mongo":
+        made = MongoDBCache(**request.getfixturevalue("mongo"), serde=serde, clock=clock)
     else:
         made = SqliteCache(tmp_path / "cache.sqlite", serde=serde, clock=clock)
     async with made as opened:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
 
 from persistence.errors import BackendOpenError, PersistenceClosedError, PersistenceError
 from persistence.redis import RedisCache
-from runtime.graph import START, StateGraph
 from runtime.types import CachePolicy
+from tests.persistence.caches import Doubling
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -27,23 +27,12 @@ async def cache(redis_server: RedisServer, redis_keys: str) -> AsyncIterator[Red
         yield opened
 
 
-class State(TypedDict):
-    n: int
-
-
 async def test_a_node_of_another_process_need_not_run_again(redis_server: RedisServer, redis_keys: str) -> None:
-    ran: list[int] = []
-
-    async def double(state: State) -> dict[str, int]:
-        ran.append(state["n"])
-        return {"n": state["n"] * 2}
-
+    doubling = Doubling()
     for _ in range(2):
         async with RedisCache(redis_server.url, prefix=redis_keys) as cache:
-            builder = StateGraph(State).add_node("double", double, cache_policy=CachePolicy(ttl=60))
-            graph: Any = builder.add_edge(START, "double").compile(cache=cache)
-            assert await graph.ainvoke({"n": 4}) == {"n": 8}
-    assert ran == [4]
+            assert await doubling.compiled(cache, CachePolicy(ttl=60)).ainvoke({"n": 4}) == {"n": 8}
+    assert doubling.ran == [4]
     assert all(0 < redis_server.client.pttl(key) <= 60_000 for key in redis_server.keys(redis_keys))
 
 
