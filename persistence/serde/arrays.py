@@ -12,15 +12,21 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from persistence.errors import CorruptDataError
 from persistence.serde import tags
+from persistence.serde.parts import exactly
 from persistence.serde.writing import Refusal, Write, Writer, pack
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from msgspec.msgpack import Ext
 
     from persistence.serde.reading import Reader
 
 _PLAIN_DTYPE: Final = re.compile(r"[<>|][biufcmMSUV]\d+(\[\w+\])?|[<>][mM]8|[bBhHiIlLqQ]", re.ASCII)
+
+_TITLE_AND_NAME: Final = 2
+_DTYPE_AND_SHAPE: Final = 2
 
 
 def array_writer(cls: type) -> Write | None:
@@ -50,14 +56,39 @@ def _description(dtype: np.dtype[Any]) -> object:
 
 
 def _is_description(described: object) -> bool:
-    return not isinstance(described, str) or _PLAIN_DTYPE.fullmatch(described) is not None
+    """Whether a dtype is stored like this; numpy takes more than that, and has Python's parser look at some texts."""
+    if type(described) is str:
+        return _PLAIN_DTYPE.fullmatch(described) is not None
+    if type(described) is list:
+        return all(map(_is_field, described))
+    return type(described) is tuple and _is_sized(described)
+
+
+def _is_field(field: object) -> bool:
+    """Whether this is a name, or a title and a name, then a dtype and perhaps a shape."""
+    if type(field) is not tuple or not field:
+        return False
+    name, *rest = field
+    names = name if type(name) is tuple and len(name) == _TITLE_AND_NAME else (name,)
+    if not all(type(each) is str for each in names):
+        return False
+    return _is_description(rest[0]) if len(rest) == 1 else _is_sized(rest)
+
+
+def _is_sized(described: Sequence[object]) -> bool:
+    """Whether this is a dtype and a shape."""
+    if len(described) != _DTYPE_AND_SHAPE:
+        return False
+    dtype, shape = described
+    return type(shape) is tuple and all(type(size) is int for size in shape) and _is_description(dtype)
 
 
 def _dtype(described: Any) -> np.dtype[Any]:
     from numpy.lib import format as npy  # noqa: PLC0415 - optional package
 
     if not _is_description(described):
-        msg = f"A stored array has the dtype {described!r}, which is never stored."
+        what = f"{described!r:.80}" if type(described) is str else f"a {type(described).__name__} of parts"
+        msg = f"A stored array has as its dtype {what}, which is never stored."
         raise CorruptDataError(msg)
     dtype = npy.descr_to_dtype(described)
     if dtype.hasobject:
@@ -85,12 +116,15 @@ def read_array(reader: Reader, data: memoryview) -> object:
     import numpy as np  # noqa: PLC0415 - optional package
 
     described, shape, order, raw = reader.array(data)
+    for size in exactly(list, shape, "The shape of a stored array"):
+        exactly(int, size, "A size in the shape of a stored array")
+    exactly(bytes, raw, "The data of a stored array")
     dtype = _dtype(described)
     if order not in {"C", "F"} or math.prod(shape) * dtype.itemsize != len(raw) or min(shape, default=0) < 0:
         msg = f"A stored array of shape {shape} and dtype {dtype} comes with {len(raw)} bytes."
         raise CorruptDataError(msg)
     if not raw:
-        return np.empty(shape, dtype, order)
+        return np.ndarray(shape, dtype, order=order)  # np.empty would make texts of no characters longer
     return np.frombuffer(bytearray(raw), dtype).reshape(shape, order=order)
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from persistence.errors import CorruptDataError, UnknownTypeError
 from persistence.serde import arrays, exceptions, models, shapes, tags
+from persistence.serde.parts import exactly
 from persistence.serde.registry import SHARED, Registry
 from persistence.serde.writing import Refusal, Write
 
@@ -53,6 +54,7 @@ class Catalog:
         """
         self._refresh()
         name, *rest = parts
+        exactly(str, name, "The name of a stored class")
         shape = self._shapes.get(name)
         if shape is None:
             shape = self._shapes[name] = self._found_shape(name)
@@ -90,7 +92,7 @@ class Catalog:
         cls = self._find(name)
         if cls is None:
             msg = (
-                f"A stored value is of the class {name!r}, which is not registered; nothing was imported. "
+                f"A stored value is of the class {name!r:.200}, which is not registered; nothing was imported. "
                 f"Register it with register_types(...), or let the graph's state schema name it."
             )
             raise UnknownTypeError(msg)

@@ -10,6 +10,7 @@ import builtins
 from typing import TYPE_CHECKING, Any, Final
 
 from persistence.serde import tags
+from persistence.serde.parts import attributes_of, exactly
 from persistence.serde.shapes import slots_of, solid_base, trimmed
 from persistence.serde.writing import Refusal, Writer, pack
 
@@ -23,6 +24,7 @@ BUILTIN: Final[dict[str, type[BaseException]]] = {
 }
 """Exceptions that need no registration, by stored name."""
 
+_ATTRIBUTE: Final = "An attribute of a stored exception"
 _BUILTIN_NAMES: Final = {cls: name for name, cls in BUILTIN.items()}
 
 _HIDDEN: Final[dict[type[BaseException], tuple[str, ...]]] = {
@@ -66,8 +68,8 @@ class ExceptionShape:
     def read(self, parts: list[Any]) -> object:
         """Return the instance."""
         args, *attributes = parts
-        value = self._made(args)
-        for name, item in (attributes[0] if attributes else {}).items():
+        value = self._made(exactly(list, args, "The arguments of a stored exception"))
+        for name, item in (attributes_of(attributes[0], _ATTRIBUTE) if attributes else {}).items():
             if name in self._hidden:
                 BaseException.__setattr__(value, name, item)
             else:

@@ -7,9 +7,10 @@ was, without validation. pydantic is never imported here unless a value needs it
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from persistence.serde import tags
+from persistence.serde.parts import attributes_of, exactly
 from persistence.serde.shapes import divided, lacking, trimmed
 from persistence.serde.writing import Write, Writer, pack
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
     from persistence.serde.reading import Reader
+
+
+_OTHERS: Final = "An attribute of a stored model"
 
 
 def is_model(cls: type) -> TypeIs[type[BaseModel]]:
@@ -58,7 +62,11 @@ class ModelShape:
         """Return the instance."""
         fields, was_set, *rest = parts
         extra, private, others, absent = (*rest, None, None, None, None)[:4]
-        was_set = set(fields if was_set is True else was_set)
+        attributes_of(fields, "A field of a stored model")
+        was_set = set(fields) if was_set is True else set(exactly(list, was_set, "The list of set fields of a model"))
+        if absent is not None:
+            exactly(list, absent, "The list of unset fields of a stored model")
+        others = attributes_of(others, _OTHERS) if others else {}
         if fields.keys() != self._fields.keys():
             fields = self._evolved(fields, absent or ())
             was_set &= fields.keys()
@@ -67,8 +75,8 @@ class ModelShape:
         object.__setattr__(value, "__dict__", {**fields, **others} if others else fields)
         object.__setattr__(value, "__pydantic_fields_set__", was_set)
         if not cls.__pydantic_root_model__:  # which has neither, and would keep them as fields
-            object.__setattr__(value, "__pydantic_extra__", extra[0] if extra else None)
-            object.__setattr__(value, "__pydantic_private__", self._private(private[0] if private else None))
+            object.__setattr__(value, "__pydantic_extra__", _held(extra))
+            object.__setattr__(value, "__pydantic_private__", self._private(_held(private)))
         return value
 
     def _evolved(self, stored: Mapping[str, object], absent: list[str] | tuple[()]) -> dict[str, object]:
@@ -93,6 +101,14 @@ class ModelShape:
 
         defaults = ((name, private.get_default()) for name, private in declared.items())
         return {name: default for name, default in defaults if default is not PydanticUndefined}
+
+
+def _held(part: Any) -> dict[str, object] | None:
+    """Return attributes that a model may have or not; a list around them tells none from empty."""
+    if not part:
+        return None
+    (attributes,) = exactly(list, part, _OTHERS)
+    return attributes_of(attributes, _OTHERS)
 
 
 def secret_writer(cls: type) -> Write | None:

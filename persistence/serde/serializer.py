@@ -32,6 +32,7 @@ ENCRYPTED: Final = "+aes"
 _NULL: Final = "null"
 _BYTES: Final = "bytes"
 _MSGPACK: Final = "msgpack"
+_LONGEST_TELLING: Final = 200
 _CHECKSUM: Final = struct.Struct("<I")
 _SEED_BYTES: Final = zlib.crc32(_BYTES.encode())
 _SEED_MSGPACK: Final = zlib.crc32(_MSGPACK.encode())
@@ -177,8 +178,14 @@ class Serializer:
             msg = f"A stored value does not parse: {error}."
             raise CorruptDataError(msg) from error
         except Exception as error:
-            msg = f"A stored value cannot be rebuilt: {type(error).__name__}: {error}."
+            msg = f"A stored value cannot be rebuilt: {_told(error)}."
             raise CorruptDataError(msg) from error
+
+
+def _told(error: Exception) -> str:
+    """Return an error in words, leaving out what was stored and became part of it: that may have no words."""
+    told = str(error)[:_LONGEST_TELLING] if all(type(arg) is str for arg in error.args) else ""
+    return f"{type(error).__name__}: {told}" if told else type(error).__name__
 
 
 def _damaged(data: bytes) -> CorruptDataError:
@@ -192,4 +199,4 @@ def _unreadable(kind: str, data: bytes) -> StoredDataError:
         return DecryptionError("A stored value is encrypted; open it with an EncryptedSerializer that has its key.")
     if kind == _NULL:
         return CorruptDataError(f"A stored null comes with {len(data)} bytes of data.")
-    return UnknownTypeError(f"A stored value is of the type {kind!r}, which this version does not know.")
+    return UnknownTypeError(f"A stored value is of the type {kind!r:.80}, which this version does not know.")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from persistence.errors import CorruptDataError
 from persistence.serde import tags
+from persistence.serde.parts import attributes_of, exactly
 from persistence.serde.writing import Refusal, Writer, pack
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
 _HEAP_TYPE: Final = 1 << 9
+_OTHERS_AND_ABSENT: Final = 2
+_OTHERS: Final = "An attribute of a stored object"
 _SKIPPED: Final = "__orig_class__"  # typing hangs Box[int] on instances made by Box[int](...)
 
 
@@ -99,11 +102,12 @@ class EnumShape:
         """Return the member."""
         member, *value = parts
         if member is not None:
-            return self._cls._member_map_[member]
+            return self._cls._member_map_[exactly(str, member, "The name of a stored enum member")]
         if not issubclass(self._cls, enum.Flag):
             msg = f"A stored {self._cls.__qualname__} has no member name."
             raise CorruptDataError(msg)
-        return self._cls(*value)
+        (number,) = value
+        return self._cls(exactly(int, number, f"A stored {self._cls.__qualname__}"))
 
 
 class DataclassShape:
@@ -134,10 +138,13 @@ class DataclassShape:
 
     def read(self, parts: list[Any]) -> object:
         """Return the instance."""
-        fields, others, absent = (*parts, {}, [])[:3]
+        fields, *rest = parts
+        others, absent = (rest or [{}]) + [[]] if len(rest) < _OTHERS_AND_ABSENT else rest
+        attributes_of(fields, "A field of a stored dataclass")
+        exactly(list, absent, "The list of unset fields of a stored dataclass")
         state = fields if fields.keys() == self._fields.keys() else self._evolved(fields, absent)
         if others:
-            state = {**state, **others}
+            state = {**state, **attributes_of(others, _OTHERS)}
         value: Any = object.__new__(self._cls)
         for slot in self._slots:
             if slot in state:
@@ -189,6 +196,7 @@ class StructShape:
     def read(self, parts: list[Any]) -> object:
         """Return the instance."""
         fields, *others = parts
+        attributes_of(fields, "A field of a stored Struct")
         if fields.keys() != self._fields:
             fields = {name: item for name, item in fields.items() if name in self._fields}
         try:
@@ -197,7 +205,8 @@ class StructShape:
             msg = f"A stored {self._cls.__qualname__} does not fit the class as it is now: {error}."
             raise CorruptDataError(msg) from error
         if others:
-            value.__dict__.update(*others)
+            (attributes,) = others
+            value.__dict__.update(attributes_of(attributes, _OTHERS))
         return value
 
 
@@ -264,7 +273,8 @@ class SubclassShape:
         if self._fill is not None:
             self._fill(value, builtin)
         if others:
-            value.__dict__.update(*others)
+            (attributes,) = others
+            value.__dict__.update(attributes_of(attributes, _OTHERS))
         return value
 
 

@@ -17,6 +17,8 @@ from persistence.serde.writing import Refusal, Write, Writer, pack
 if TYPE_CHECKING:
     from persistence.serde.reading import Read, Reader
 
+_LONGEST_KEY: Final = 255
+"""Characters; longer ones are no file names, and would only fill the memory of names looked for."""
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 Zone = int | str | list[Any] | None
@@ -56,8 +58,8 @@ def _zone_of(tree: Zone) -> tzinfo | None:
 
 def _zone_named(key: object) -> zoneinfo.ZoneInfo:
     # Asking ZoneInfo for a key it does not have makes it import a module named after the key.
-    if type(key) is not str or not _is_known(key):
-        msg = f"A stored time names the zone {key!r}, which this machine does not know; install the tzdata package."
+    if type(key) is not str or len(key) > _LONGEST_KEY or not _is_known(key):
+        msg = f"A stored time names the zone {key!r:.80}, which this machine does not know; install the tzdata package."
         raise CorruptDataError(msg)
     return zoneinfo.ZoneInfo(key)
 

@@ -16,6 +16,7 @@ from msgspec.msgpack import Ext
 
 from persistence.errors import CorruptDataError
 from persistence.serde import tags
+from persistence.serde.parts import exactly
 from persistence.serde.writing import Refusal, Write, Writer, pack
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ _IPS: Final[tuple[type, ...]] = (
 )
 _UUID_SAFETY: Final = (uuid.SafeUUID.safe, uuid.SafeUUID.unsafe)
 _UUID_SIZE = 16
+_NUMBER: Final = "A number of a stored fraction"
 
 
 def text_bytes(text: str) -> bytes:
@@ -149,7 +151,7 @@ def _read_decimal(reader: Reader, data: memoryview) -> object:  # noqa: ARG001
 
 def _read_fraction(reader: Reader, data: memoryview) -> object:
     numerator, denominator = reader.array(data)
-    return Fraction(numerator, denominator)
+    return Fraction(exactly(int, numerator, _NUMBER), exactly(int, denominator, _NUMBER))
 
 
 def _read_path(reader: Reader, data: memoryview) -> object:  # noqa: ARG001
@@ -162,7 +164,9 @@ def _read_ip(reader: Reader, data: memoryview) -> object:  # noqa: ARG001
 
 def _read_pattern(reader: Reader, data: memoryview) -> object:
     source, flags = reader.array(data)
-    if flags & ~_PATTERN_FLAGS:
+    if type(source) is not bytes:
+        exactly(str, source, "The source of a stored pattern")
+    if exactly(int, flags, "The flags of a stored pattern") & ~_PATTERN_FLAGS:
         msg = "A stored pattern has flags that are never stored."
         raise CorruptDataError(msg)
     return re.compile(source, flags)

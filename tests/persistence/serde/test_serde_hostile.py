@@ -6,7 +6,6 @@ import contextlib
 import pathlib
 import sys
 import tracemalloc
-import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +17,9 @@ from msgspec.msgpack import Ext, encode
 from persistence.errors import CorruptDataError, DecryptionError, StoredDataError, UnknownTypeError
 from persistence.serde import tags
 from persistence.serde.serializer import Serializer
+from tests.persistence.serde.confined import outcomes
+from tests.persistence.serde.corpus import CORPUS
+from tests.persistence.serde.forging import CODES, LONG, forged, forged_payload
 from tests.persistence.serde.samples import REGISTERED, SAMPLES, Point, Rec, registered_serializer
 
 if TYPE_CHECKING:
@@ -26,19 +28,8 @@ if TYPE_CHECKING:
     from persistence.serde.serializer import Typed
 
 SERIALIZER = registered_serializer()
-CODES = sorted(code for name, code in vars(tags).items() if name.isupper())
 KINDS = range(tags.ENUM, tags.SUBCLASS + 1)
 relaxed = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
-
-
-def forged(tree: object) -> Typed:
-    """Return a stored value with a right checksum around anything at all."""
-    return forged_payload(encode(tree))
-
-
-def forged_payload(payload: bytes, kind: str = "msgpack") -> Typed:
-    """Return a stored value with a right checksum around a payload."""
-    return kind, zlib.crc32(payload, zlib.crc32(kind.encode())).to_bytes(4, "little") + payload
 
 
 _watched: list[str] | None = None
@@ -224,7 +215,7 @@ scalars = st.one_of(
     st.none(), st.booleans(), st.integers(-(2**63), 2**64 - 1), st.floats(), st.text(max_size=5), st.binary(max_size=9),
     st.sampled_from(NAMES), st.sampled_from([name for c in REGISTERED if (name := SERIALIZER.registry.name_of(c))]),
     st.sampled_from(["builtins:OSError", "x", "a", "<i4", "O", "|V8", "C", "list", "2024-01-01T00:00:00"]),
-    st.just("Europe/Paris"),
+    st.just("Europe/Paris"), st.sampled_from([LONG, "1e99999999", Ext(tags.DECIMAL, b"1e99999999")]),
 )  # fmt: skip
 
 
@@ -312,6 +303,23 @@ def test_arrays_that_are_none(parts: list[Any]) -> None:
             continue
         assert not np.asarray(value).dtype.hasobject
         assert np.asarray(value).nbytes == len(parts[3])
+
+
+@pytest.mark.slow
+def test_what_once_broke_is_a_typed_error() -> None:
+    """Read in a process that is watched and may use little time and memory, as some of it would end this one."""
+    assert dict(zip(CORPUS, outcomes(list(map(forged, CORPUS.values()))), strict=True)) == dict.fromkeys(
+        CORPUS, "error CorruptDataError"
+    )
+
+
+def test_texts_of_no_characters_stay_so() -> None:
+    """As long as numpy lets them be: its functions make them one longer, its arrays hold them."""
+    for dtype in ("<U0", "|S0", "|V0"):
+        given = np.ndarray([3], np.dtype(dtype))
+        found = SERIALIZER.loads_typed(SERIALIZER.dumps_typed(given))
+        assert isinstance(found, np.ndarray)
+        assert (found.dtype, found.shape, found.nbytes) == (given.dtype, (3,), 0)
 
 
 def test_numbers_of_items_are_checked() -> None:
