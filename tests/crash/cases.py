@@ -36,6 +36,9 @@ class Case:
     """The failpoint to die at; 0: none."""
     part: Literal["opening", "run", "run to the pause", "going on"] = "run"
     """``opening`` counts the places of opening an absent database, and runs nothing."""
+    synchronous: Literal["NORMAL", "FULL"] = "FULL"
+    pages: int = opening.WAL_PAGES
+    """Pages in the log at which a commit also folds it into the file."""
     gate: str = ""
     """A named pipe to wait at before anything happens, so that a tracer can be attached; empty: none."""
 
@@ -51,6 +54,7 @@ class Child:
 
     def run(self) -> None:
         """Run the case to its end, if it has one."""
+        opening.WAL_PAGES = self.case.pages  # type: ignore[misc]
         opening.GROWN_LOG = opening._SPILLED_BLOB = SMALL_LOG  # type: ignore[misc]
         watch_statements(self.points)
         watch_units(self.points, self._acknowledged)
@@ -63,7 +67,7 @@ class Child:
             self.ledger.note("opened")
 
     async def _main(self) -> None:
-        async with SqliteSaver(self.case.database) as saver:
+        async with SqliteSaver(self.case.database, synchronous=self.case.synchronous) as saver:
             graph = PROGRAMS[self.case.program].build(self).compile(checkpointer=saver)
             self.points.armed = True
             self.points.at("before the run")

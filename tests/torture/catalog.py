@@ -20,6 +20,10 @@ class Report(NamedTuple):
     """A figure worth printing beside them, such as what the peer does under the same work."""
 
 
+class UnavailableError(Exception):
+    """This machine has not what a part needs; the message says what."""
+
+
 class Part(NamedTuple):
     """One promise and the trial of it."""
 
