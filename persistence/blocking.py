@@ -1,4 +1,8 @@
-"""The blocking side of savers and caches: thin doors to the async methods, never twins of them."""
+"""The blocking side of savers and caches: thin doors to the async methods, never twins of them.
+
+LangGraph's async classes have a few methods without the ``a`` that are awaited all the same; the classes that bear
+their names here have them too.
+"""
 
 from __future__ import annotations
 
@@ -138,3 +142,37 @@ class BlockingCache(BlockingDoor):
     def clear(self, namespaces: Sequence[Namespace] | None = None) -> None:
         """See ``aclear``."""
         self._wait("aclear", namespaces)
+
+
+class AwaitedSetup:
+    """Lets ``setup`` be awaited, as programs do that use LangGraph's async savers."""
+
+    async def setup(self) -> None:
+        """See ``asetup``; opens and closes what is closed."""
+        opened: Any = self
+        if getattr(self, "home_token", None) is None:
+            async with opened:  # creates or migrates the tables
+                return
+        await opened.asetup()
+
+
+class AwaitedUpkeep(AwaitedSetup):
+    """Lets also the upkeep of a store be awaited, as programs do that use LangGraph's async stores."""
+
+    async def sweep_ttl(self) -> int:
+        """See ``asweep_ttl``."""
+        swept: int = await self._store.asweep_ttl()
+        return swept
+
+    async def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> None:
+        """See ``astart_ttl_sweeper``."""
+        await self._store.astart_ttl_sweeper(sweep_interval_minutes)
+
+    async def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - LangGraph's parameter
+        """See ``astop_ttl_sweeper``."""
+        stopped: bool = await self._store.astop_ttl_sweeper(timeout)
+        return stopped
+
+    @property
+    def _store(self) -> Any:
+        return self

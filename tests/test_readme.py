@@ -57,6 +57,11 @@ def test_what_is_said_to_be_missing_is_missing_and_is_there_in_langgraph(name: s
         return
     compiled = importlib.import_module("langgraph.graph.state").CompiledStateGraph
     places = [(ours, theirs), (ours.CompiledStateGraph, compiled)]
+    places += [
+        (importlib.import_module(f"runtime.{module}"), importlib.import_module(f"langgraph.{module}"))
+        for module in ("types", "runtime", "errors")
+    ]
+    places += [(ours, importlib.import_module(module)) for module in ("langgraph.pregel", "langgraph.pregel.remote")]
     assert not any(hasattr(here, name) for here, _ in places)
     assert any(hasattr(there, name) for _, there in places)
 

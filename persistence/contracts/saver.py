@@ -27,6 +27,11 @@ class BaseCheckpointSaver:
         """Return the addressed checkpoint, or the thread's newest one; None if there is none."""
         raise self._lacks("aget_tuple")
 
+    async def aget(self, config: Config) -> Checkpoint | None:
+        """Return the addressed checkpoint alone, or the thread's newest one; None if there is none."""
+        found = await self.aget_tuple(config)
+        return None if found is None else found.checkpoint
+
     def alist(
         self,
         config: Config | None,

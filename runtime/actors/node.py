@@ -167,7 +167,7 @@ class NodeActor:
         plan = stage.cells.plan
         if node.name == START:
             given = stage.cells.peek(START)
-            writes = [*input_writes(plan, given), *node.edge_writes]
+            writes = [*input_writes(plan, given, stage.cells.versions), *node.edge_writes]
         else:
             try:
                 value = node_input(stage.cells, task)

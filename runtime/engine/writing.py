@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from runtime.channels import MISSING
 from runtime.errors import ErrorCode, InvalidUpdateError, ParentCommand, UnknownNodeError, create_error_message
 from runtime.schema.coerce import view
-from runtime.schema.introspect import updates_of
+from runtime.schema.instances import input_of, updates_of
 from runtime.types.command import Command, Send
 from runtime.types.constants import END, ROOT, START, TASKS, branch_to
 from runtime.types.telling import add_note
@@ -181,14 +181,15 @@ def fresh_values(cells: Cells, schema: Schema, writes: Sequence[Write], read: Ca
     return values
 
 
-def input_writes(plan: Plan, given: Any) -> list[Write]:
+def input_writes(plan: Plan, given: Any, written: Container[str]) -> list[Write]:
     """Return the state writes of a graph's input: the keys of the input schema, others dropped.
 
+    ``written`` are the channels that were ever written, which an instance's defaults leave alone.
     Raises InvalidUpdateError for a shape that the graph cannot take.
     """
     if plan.input_schema.kind == "bare":
         return [(ROOT, view(given))]
-    known = updates_of(given) if not isinstance(given, Mapping) else list(given.items())
+    known = input_of(given, written) if not isinstance(given, Mapping) else list(given.items())
     if known is None:
         msg = f"Expected dict, got {given!r} as the input of graph {plan.name!r} with keys {sorted(plan.input_keys)}."
         raise InvalidUpdateError(msg)

@@ -2,7 +2,16 @@
 
 from runtime.graph.builder import StateGraph
 from runtime.graph.compiled import CompiledStateGraph
-from runtime.graph.message import MessagesState, add_messages, push_message
+from runtime.graph.message import REMOVE_ALL_MESSAGES, MessagesState, add_messages, push_message
 from runtime.types.constants import END, START
 
-__all__ = ["END", "START", "CompiledStateGraph", "MessagesState", "StateGraph", "add_messages", "push_message"]
+__all__ = [
+    "END",
+    "REMOVE_ALL_MESSAGES",
+    "START",
+    "CompiledStateGraph",
+    "MessagesState",
+    "StateGraph",
+    "add_messages",
+    "push_message",
+]

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self
+from typing import TYPE_CHECKING, Any, Generic, Self
 
 from persistence.contracts.saver import takes_units
 from runtime.engine.vocabulary import register
 from runtime.engine.writing import require_node
 from runtime.errors import ConfigError
-from runtime.graph import state_api
-from runtime.graph.blocking import BlockingDoor, iterating, waiting
+from runtime.graph.batching import at_once, configs_of
+from runtime.graph.blocking import iterating, waiting
 from runtime.graph.breakpoints import breakpoints
+from runtime.graph.inspecting import Inspectable
 from runtime.graph.outlining import Drawable
 from runtime.graph.stream import GraphStream
+from runtime.graph.threads import ThreadDoors, has_saver, require_thread
 from runtime.run.conductor import conduct
 from runtime.run.nesting import enclosing
 from runtime.run.program import Call, Program
 from runtime.run.views import RunStatistics
 from runtime.schema.introspect import introspect
 from runtime.streaming.hub import Hub, check_modes, check_version, parted
-from runtime.types.config import CallConfig, merge_configs, parse_config
+from runtime.types.config import merge_configs, parse_config
 from runtime.types.parameters import ContextT, InputT, OutputT, StateT
 from runtime.types.policy import DURABILITIES
 from runtime.types.telling import add_note
@@ -30,20 +32,18 @@ if TYPE_CHECKING:
     from runtime.context.runtime import RunControl
     from runtime.context.scope import Scope
     from runtime.graph.builder import StateGraph
-    from runtime.types.config import RunnableConfig
+    from runtime.types.parameters import All
     from runtime.types.policy import Durability, MultitaskStrategy
-    from runtime.types.snapshot import StateSnapshot, StateUpdate
     from runtime.types.streams import StreamVersion
 
-All = Literal["*"]
 
-
-class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, InputT, OutputT]):
+class CompiledStateGraph(ThreadDoors, Inspectable, Drawable, Generic[StateT, ContextT, InputT, OutputT]):
     """What ``StateGraph.compile()`` returns. Reusable, and safe to run many times at once."""
 
     def __init__(self, builder: StateGraph[StateT, ContextT, InputT, OutputT], program: Program) -> None:
         self.builder = builder
         self.program = program
+        program.graph = self
         self._register_types()
 
     def _register_types(self) -> None:
@@ -118,6 +118,8 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
         multitask_strategy: MultitaskStrategy | None = None,
         control: RunControl | None = None,
         version: StreamVersion = "v1",
+        print_mode: str | Sequence[str] = (),
+        debug: bool | None = None,
         checkpoint_during: bool | None = None,
     ) -> Any:
         """Run until the graph is done or paused, and return its output.
@@ -136,6 +138,8 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
             multitask_strategy: what to do if the thread is busy, instead of what was given to ``compile``.
             control: handle to drain the run.
             version: ``v2`` returns a ``GraphOutput``, with the questions apart from the output.
+            print_mode: stream modes whose chunks are also printed, to watch a run.
+            debug: print ``updates`` and ``values``.
             checkpoint_during: old form of ``durability``.
 
         Raises:
@@ -155,11 +159,14 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
                 multitask_strategy=multitask_strategy,
                 control=control,
                 version=version,
+                print_mode=print_mode,
+                debug=debug,
                 checkpoint_during=checkpoint_during,
             )
             async with stream:
                 return [chunk async for chunk in stream]
         parts = check_version(version)
+        printed = _printed(print_mode, debug=debug)
         around = enclosing(self.program.defaults, config)
         call = self._call(
             input,
@@ -172,6 +179,7 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
             durability=durability,
             multitask_strategy=multitask_strategy,
             control=control,
+            hub=Hub(frozenset(), single=True, version=version, printed=printed) if printed else None,
             checkpoint_during=checkpoint_during,
         )
         output = await conduct(self.program, call, around, config)
@@ -192,6 +200,8 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
         control: RunControl | None = None,
         subgraphs: bool = False,
         version: StreamVersion = "v1",
+        print_mode: str | Sequence[str] = (),
+        debug: bool | None = None,
         checkpoint_during: bool | None = None,
     ) -> GraphStream:
         """Run, yielding what happens: an async iterator that is also an async context manager.
@@ -213,6 +223,8 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
             control: as for ``ainvoke``.
             subgraphs: yield ``(namespace, chunk)``, with what happens in subgraphs.
             version: ``v2`` yields a ``StreamPart`` whatever the modes: type, ns, data, durable_upto.
+            print_mode: as for ``ainvoke``.
+            debug: as for ``ainvoke``.
             checkpoint_during: as for ``ainvoke``.
 
         Raises:
@@ -224,7 +236,8 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
 
         """
         modes, single = check_modes("updates" if stream_mode is None else stream_mode)
-        hub = Hub(modes, single=single, subgraphs=subgraphs, version=version)
+        printed = _printed(print_mode, debug=debug)
+        hub = Hub(modes, single=single, subgraphs=subgraphs, version=version, printed=printed)
         around = enclosing(self.program.defaults, config)
         call = self._call(
             input,
@@ -242,7 +255,37 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
         )
         return GraphStream(partial(conduct, self.program, call, around, config), hub)
 
+    async def abatch(
+        self,
+        /,
+        inputs: Sequence[Any],
+        config: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **options: Any,
+    ) -> list[Any]:
+        """Run for each of the inputs, all at once, and return their outputs in the order of the inputs.
+
+        Args:
+            inputs: what each run starts from, as for ``ainvoke``.
+            config: of all runs, or one for each; its ``max_concurrency`` also limits how many run at once.
+            return_exceptions: return what a run raises in place of its output. Otherwise the first failure ends the
+                other runs, and is raised.
+            options: of each run, as for ``ainvoke``.
+
+        Raises:
+            ConfigError: there are not as many configs as inputs.
+            RuntimeLibraryError: as for ``ainvoke``.
+
+        """
+        configs = configs_of(config, len(inputs))
+        limits = [parse_config(self.program.defaults, one).max_concurrency for one in configs]
+        limit = min((limit for limit in limits if limit), default=None)
+        run = partial(self.ainvoke, **options)
+        return await at_once(run, inputs, configs, limit, return_exceptions=return_exceptions)
+
     invoke = waiting(ainvoke)
+    batch = waiting(abatch)
     stream = iterating("Run, yielding what happens; closing the iterator, or dropping it, ends the run.")(astream)
 
     def _call(
@@ -301,145 +344,13 @@ class CompiledStateGraph(BlockingDoor, Drawable, Generic[StateT, ContextT, Input
             raise ConfigError(msg)
         return wanted
 
-    # ---- reading and editing threads ---------------------------------------------------------------------------
-
-    async def aget_state(self, config: Mapping[str, Any], *, subgraphs: bool = False) -> StateSnapshot:
-        """Return the state of a thread now, or at ``checkpoint_id``. An empty thread gives an empty snapshot.
-
-        Args:
-            config: the thread; a ``checkpoint_id`` addresses an older checkpoint, a ``checkpoint_ns`` a subgraph (the
-                ``state`` of a task that runs one is such a config).
-            subgraphs: let ``state`` of each task that runs a subgraph be the subgraph's snapshot, at all depths, in
-                place of its config. Subgraphs that a function calls are found too, unless compiled with
-                ``checkpointer=False``.
-
-        Raises:
-            ValueError: the graph has no checkpointer.
-            ConfigError: the config names no thread, or has a setting in a wrong place.
-            CheckpointNotFoundError: the addressed checkpoint does not exist.
-            PersistenceError: it cannot be read; of its values, some may have types that are not registered.
-
-        """
-        return await state_api.get_state(self.program, self._addressed(config), subgraphs=subgraphs)
-
-    def aget_state_history(
-        self,
-        config: Mapping[str, Any],
-        *,
-        filter: Mapping[str, Any] | None = None,  # noqa: A002 - LangGraph's public name
-        before: Mapping[str, Any] | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[StateSnapshot]:
-        """Yield the thread's checkpoints, newest first.
-
-        Args:
-            config: the thread; with a ``checkpoint_id``, only that checkpoint.
-            filter: metadata keys that must be equal.
-            before: only checkpoints older than its ``checkpoint_id``.
-            limit: at most this many; 0 yields none.
-
-        Raises:
-            ValueError: the graph has no checkpointer, or a limit below zero.
-            ConfigError: the config names no thread, or has a setting in a wrong place.
-            PersistenceError: a checkpoint cannot be read.
-
-        """
-        return state_api.get_history(self.program, self._addressed(config), filter, before, limit)
-
-    async def aupdate_state(
-        self,
-        config: Mapping[str, Any],
-        values: Any,
-        as_node: str | None = None,
-        task_id: str | None = None,
-    ) -> RunnableConfig:
-        """Write to a thread's state as if ``as_node`` had returned ``values``; return the new checkpoint's config.
-
-        The node does not run; its edges and routers decide what runs next. Nothing already stored changes: the update
-        is a new checkpoint, and at an older ``checkpoint_id`` a new branch.
-
-        Args:
-            config: the thread, and if need be a ``checkpoint_id``; with a ``checkpoint_ns`` (``aget_state(...,
-                subgraphs=True).tasks[0].state.config``) the update goes to that subgraph, as if a node of it had
-                returned. Questions that the subgraph had put are taken back.
-            values: what the node would return.
-            as_node: its name. Without it, the only node there is, or that ran last. ``END`` with None ends the thread,
-                ``"__input__"`` gives new input, ``"__copy__"`` makes a sibling of the checkpoint.
-            task_id: id under which the update is recorded, where it stands for a task that is known already.
-
-        Raises:
-            ValueError: the graph has no checkpointer, or no subgraph at ``checkpoint_ns``.
-            InvalidUpdateError: it cannot be told which node is meant, or the values do not fit.
-            CheckpointNotFoundError: the addressed checkpoint does not exist.
-
-        """
-        update = state_api.StateUpdate(values, as_node, task_id)
-        return await state_api.update_state(self.program, self._addressed(config), [[update]])
-
-    async def abulk_update_state(
-        self, config: Mapping[str, Any], supersteps: Sequence[Sequence[StateUpdate]]
-    ) -> RunnableConfig:
-        """Apply updates superstep by superstep, each a checkpoint; return the last one's config.
-
-        Raises:
-            ValueError: there is no superstep, one without an update, no such subgraph, or no checkpointer.
-            InvalidUpdateError: it cannot be told which node is meant, or the values do not fit.
-            CheckpointNotFoundError: the addressed checkpoint does not exist.
-            ThreadConflictError: another process moved the thread on meanwhile.
-            PersistenceError: it cannot be read or stored.
-
-        """
-        return await state_api.update_state(self.program, self._addressed(config), supersteps)
-
-    get_state = waiting(aget_state)
-    get_state_history = iterating("Yield the thread's checkpoints, newest first.")(aget_state_history)
-    update_state = waiting(aupdate_state)
-    bulk_update_state = waiting(abulk_update_state)
-
-    # ---- cached results ----------------------------------------------------------------------------------------
-
-    async def aclear_cache(self, nodes: Sequence[str] | None = None) -> None:
-        """Forget what the cache keeps of these nodes' results, or of all nodes of this graph.
-
-        Raises:
-            ValueError: the graph has no cache, or no such node.
-
-        """
-        caching = self.program.caching
-        if caching is None:
-            msg = "No cache is set for this graph, so there is nothing to clear: compile it with cache=."
-            raise ValueError(msg)
-        for name in nodes or ():
-            require_node(self.program.plan, name, "aclear_cache")
-        await caching.clear(nodes)
-
-    clear_cache = waiting(aclear_cache)
-
-    def _addressed(self, config: Mapping[str, Any]) -> CallConfig:
-        if not has_saver(self.program):
-            msg = "No checkpointer set: compile the graph with a checkpointer to read or edit threads."
-            raise ValueError(msg)
-        parsed = parse_config(self.program.defaults, config)
-        require_thread(parsed)
-        return parsed
-
     def __repr__(self) -> str:
         return f"<CompiledStateGraph {self.name!r} nodes={[n for n in self.program.plan.nodes if n != '__start__']}>"
 
 
-def has_saver(program: Program) -> bool:
-    """Tell whether the graph has a saver of its own (True and False only say how a subgraph uses its parent's)."""
-    return program.saver is not None and not isinstance(program.saver, bool)
-
-
-def require_thread(config: CallConfig) -> None:
-    """Raise ConfigError unless the config names a thread."""
-    if config.thread_id is None:
-        msg = (
-            "The graph has a checkpointer, so the call must name a thread: "
-            "config={'configurable': {'thread_id': '...'}}."
-        )
-        raise ConfigError(msg)
+def _printed(modes: str | Sequence[str], *, debug: bool | None) -> frozenset[str]:
+    wanted = [*((modes,) if isinstance(modes, str) else modes), *(("updates", "values") if debug else ())]
+    return check_modes(wanted)[0] if wanted else frozenset()
 
 
 def coerce_context(schema: Any, context: Any) -> Any:

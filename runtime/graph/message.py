@@ -6,10 +6,10 @@ from typing import Any
 
 from runtime.context.scope import current_scope
 from runtime.errors import InvalidUpdateError
-from runtime.schema.messages import MessagesState, add_messages, as_message
+from runtime.schema.messages import REMOVE_ALL_MESSAGES, MessagesState, add_messages, as_message
 from runtime.streaming.messages import id_of
 
-__all__ = ["MessagesState", "add_messages", "push_message"]
+__all__ = ["REMOVE_ALL_MESSAGES", "MessagesState", "add_messages", "push_message"]
 
 
 def push_message(message: Any, *, state_key: str | None = "messages") -> Any:

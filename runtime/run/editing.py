@@ -183,7 +183,7 @@ class Editor:
 
     async def _input(self, values: Any) -> None:
         """Give the thread fresh input, as a run would; nothing runs yet."""
-        input_writes(self.plan, values)
+        input_writes(self.plan, values, self.cells.versions)
         fold(self.cells, [[(START, values)]], {}, bump=False)
         await self._record("input")
 
@@ -237,9 +237,8 @@ class Editor:
                 msg = f"Node {name!r} does not exist. Known nodes: {', '.join(nodes)}."
                 raise UnknownNodeError(msg)
             return name
-        real = self.plan.known()
-        if len(real) == 1:
-            return real[0]
+        if len(nodes) == 1:  # a workflow function; a graph with one node has START beside it
+            return next(iter(nodes))
         ran = [node for node in self.cells.seen if node in nodes]
         if len(ran) == 1:
             return ran[0]

@@ -191,7 +191,7 @@ class Opening:
 
     async def _start_with(self, given: Any, parent: str | None, discarded: Sequence[Task] = ()) -> None:
         run = self.run
-        input_writes(run.plan, given)
+        input_writes(run.plan, given, run.cells.versions)
         if isinstance(given, Mapping) and type(given) is not dict and run.plan.input_schema.kind != "bare":
             given = dict(given)  # what kind of mapping brings the keys is nothing to store
         ran = {task.name: task.triggers for task in discarded if task.triggers}

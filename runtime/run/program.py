@@ -42,6 +42,8 @@ class Program:
     """Config that every call starts from (``with_config``)."""
     active: set[Any] = field(default_factory=set)
     """Runs at work."""
+    graph: Any = None
+    """The compiled graph that it belongs to."""
     known_to: WeakSet[Any] = field(default_factory=WeakSet)
     """Savers and caches that may rebuild the types of its values."""
 

@@ -2,14 +2,15 @@
 
 Only fields that were set are writes. A pydantic model remembers which these are. A dataclass, Struct or NamedTuple
 cannot tell "left alone" from "set to the default", so a field that equals its default counts as left alone: to put
-such a field back to its default, return a dict.
+such a field back to its default, return a dict. As a graph's input, an instance also brings its defaults, where they
+replace nothing.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -27,10 +28,9 @@ def updates_of(value: object, received: object = MISSING) -> list[tuple[str, Any
     ``received`` is what the node was given, if known: returned itself, changed in place, all its fields are writes.
     """
     cls: Any = type(value)
-    names = _writable(cls)
-    if names is None:
+    present = _fields(value)
+    if present is None:
         return None
-    present = [(name, getattr(value, name)) for name in names if hasattr(value, name)]
     defaults = _defaults(cls)
     given: set[str] | None = getattr(value, "__pydantic_fields_set__", None)
     if given is not None:
@@ -38,6 +38,31 @@ def updates_of(value: object, received: object = MISSING) -> list[tuple[str, Any
     if value is received:
         return present
     return [(name, item) for name, item in present if name not in defaults or not _is_same(item, defaults[name]())]
+
+
+def input_of(value: object, written: Container[str]) -> list[tuple[str, Any]] | None:
+    """Return the writes that an instance stands for as a graph's input; None for what is no instance.
+
+    Its defaults are among them, for keys that are not ``written`` yet: a caller gives a whole state, and there is
+    nothing that they could replace. None as a pydantic model's default is left out: it stands for no value there,
+    whatever the field's type says.
+    """
+    chosen, present = updates_of(value), _fields(value)
+    if chosen is None or present is None:
+        return None
+    names = {name for name, _ in chosen}
+    no_value = (None, msgspec.UNSET) if hasattr(value, "__pydantic_fields_set__") else (msgspec.UNSET,)
+    return [
+        (name, item)
+        for name, item in present
+        if name in names or (name not in written and not any(item is each for each in no_value))
+    ]
+
+
+def _fields(value: object) -> list[tuple[str, Any]] | None:
+    cls: Any = type(value)
+    names = _writable(cls)
+    return None if names is None else [(name, getattr(value, name)) for name in names if hasattr(value, name)]
 
 
 @functools.lru_cache(maxsize=1024)

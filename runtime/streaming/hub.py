@@ -20,6 +20,7 @@ from runtime.streaming.change import Change
 from runtime.streaming.langchain import HEARD, handlers
 from runtime.streaming.messages import id_of, identified, messages_in, messages_of
 from runtime.streaming.progress import Progress
+from runtime.streaming.showing import show
 from runtime.types.constants import INTERRUPT, PUSH, RETURN, START
 from runtime.types.streams import STREAM_MODES, STREAM_VERSIONS, GraphOutput
 
@@ -115,8 +116,12 @@ class Hub:
         single: bool,
         subgraphs: bool = False,
         version: StreamVersion = "v1",
+        printed: frozenset[str] = frozenset(),
     ) -> None:
-        self.modes = modes
+        self.modes = modes | printed
+        self._unasked = printed - modes
+        """What is printed, but not handed out."""
+        self._printed = printed
         self._single = single
         self._parts = check_version(version)
         """Whether chunks are ``StreamPart``."""
@@ -152,6 +157,10 @@ class Hub:
 
     def put_nowait(self, ns: str, mode: str, payload: Any, due: int | None = None) -> None:
         """Add a chunk, whatever waits already."""
+        if mode in self._printed:
+            show(ns, mode, payload[0] if self._parts and mode == "values" else payload)
+            if mode in self._unasked:
+                return
         self._chunks.append((self.progress.due() if due is None else due, self._shaped(ns, mode, payload)))
         self._peak = max(self._peak, len(self._chunks))
         self._readable.tell()

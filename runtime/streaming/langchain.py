@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from runtime.streaming.messages import identified
 from runtime.streaming.tools import Teller, ToolCall
-from runtime.types.streams import TAG_NOSTREAM
+from runtime.types.constants import TAG_NOSTREAM
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -26,6 +26,7 @@ RETURN: Final = "__return__"
 OVERWRITE: Final = "__overwrite__"
 TAG_HIDDEN: Final = "langsmith:hidden"
 TAG_NOSTREAM: Final = "nostream"
+"""Keeps a model's tokens, or a tool's calls, out of the stream."""
 NULL_TASK_ID: Final = "00000000-0000-0000-0000-000000000000"
 
 NS_SEP: Final = "|"

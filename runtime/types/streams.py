@@ -1,11 +1,11 @@
-"""What a run can be asked to stream, and the shapes of what it hands out."""
+"""What a run can be asked to stream, and what it returns; the shapes of chunks are in ``parts``."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Literal, NotRequired, TypedDict, get_args
+from typing import Any, Generic, Literal, get_args
 
 from runtime.interrupts import Interrupt
 from runtime.types.constants import INTERRUPT
@@ -22,23 +22,6 @@ STREAM_VERSIONS: tuple[str, ...] = get_args(StreamVersion)
 
 StreamWriter = Callable[[Any], None]
 """Writes one item to the ``custom`` stream."""
-
-TAG_NOSTREAM: Final = "nostream"
-"""Keeps a model's tokens, or a tool's calls, out of the stream."""
-
-
-class StreamPart(TypedDict):
-    """One chunk of a ``version="v2"`` stream."""
-
-    type: StreamMode
-    ns: tuple[str, ...]
-    """The subgraph's namespace; ``()`` for the graph itself."""
-    data: Any
-    """The mode's payload; state as an instance of its schema, if that is a class with instances."""
-    interrupts: NotRequired[tuple[Interrupt, ...]]
-    """Of ``values``: the questions that the run stops at."""
-    durable_upto: str | None
-    """The newest checkpoint of the streamed run that was on disk when the chunk was handed out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,6 +208,20 @@ async def test_a_pydantic_instance_is_a_valid_input(saver: Any) -> None:
     assert await graph.ainvoke(Model(x=1, y=2), CONFIG) == {"x": 1, "y": 3}
 
 
+async def test_an_instance_as_input_brings_its_defaults_but_replaces_nothing(saver: Any) -> None:
+    @dataclass
+    class State:
+        n: int = 0
+        name: str = "nobody"
+        log: Annotated[list[str], operator.add] = field(default_factory=lambda: ["begun"])
+
+    graph = chain(("n", lambda _state: {"log": ["n"]}), schema=State).compile(checkpointer=saver)
+    first = await graph.ainvoke(State(name="Ann"), CONFIG)
+    assert first == {"n": 0, "name": "Ann", "log": ["begun", "n"]}
+    again = await graph.ainvoke(State(n=2), CONFIG)
+    assert again == {"n": 2, "name": "Ann", "log": ["begun", "n", "n"]}
+
+
 # Node returns
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, TypedDict
 import pytest
 
 from runtime.errors import InvalidUpdateError
+from runtime.func import entrypoint
 from runtime.graph import END, START, StateGraph
 from runtime.types import Command, Send, StateUpdate, interrupt
 from tests.stories.graphs import CONFIG, Gate, Log, at, chain, fan, history, note, steps, thread
@@ -122,10 +123,26 @@ async def test_an_update_drops_the_other_pending_tasks_of_its_step(saver: Any) -
     assert (snapshot.next, snapshot.values["log"]) == ((), ["st", "played bad"])
 
 
-async def test_the_only_node_of_a_graph_is_inferred(saver: Any) -> None:
+async def test_an_update_of_a_graph_with_one_node_leaves_the_node_due_that_has_not_run(saver: Any) -> None:
     graph = chain("only").compile(checkpointer=saver)
     await graph.aupdate_state(CONFIG, {"a": 1})
-    assert (await graph.aget_state(CONFIG)).values == {"a": 1, "log": []}
+    assert (await graph.aget_state(CONFIG)).next == ("only",)
+    await graph.ainvoke(None, CONFIG, interrupt_before=["only"])
+    await graph.aupdate_state(CONFIG, {"a": 2})
+    assert await graph.ainvoke(None, CONFIG) == {"a": 2, "log": ["only"]}
+    await graph.aupdate_state(CONFIG, {"a": 3})
+    snapshot = await graph.aget_state(CONFIG)
+    assert (snapshot.next, snapshot.values) == ((), {"a": 3, "log": ["only"]})
+
+
+async def test_the_function_of_a_workflow_is_inferred(saver: Any) -> None:
+    @entrypoint(checkpointer=saver)
+    async def twice(number: int) -> int:
+        return number * 2
+
+    assert await twice.ainvoke(2, CONFIG) == 4
+    await twice.aupdate_state(CONFIG, 5)
+    assert (await twice.aget_state(CONFIG)).values == 5
 
 
 async def test_an_update_of_parallel_work_is_ambiguous(saver: Any) -> None:

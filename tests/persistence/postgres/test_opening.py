@@ -40,7 +40,7 @@ anyio.run(main)
 
 
 async def test_names_of_other_runtimes(postgres_url: str) -> None:
-    assert AsyncPostgresSaver is PostgresSaver
+    assert issubclass(AsyncPostgresSaver, PostgresSaver)
     async with PostgresSaver.from_conn_string(postgres_url, pipeline=True, pool_size=2) as saver:
         await saver.asetup()
         await put(saver, "1", {"a": 1})

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_names_of_other_runtimes(redis_server: RedisServer, redis_keys: str) -> None:
-    assert AsyncRedisSaver is RedisSaver
+    assert issubclass(AsyncRedisSaver, RedisSaver)
     arguments: Any = {"client_name": "actorgraph", "decode_responses": True}
     async with RedisSaver.from_conn_string(
         redis_server.url, connection_args=arguments, ttl={"default_ttl": 60}, prefix=redis_keys, pool_size=2

@@ -42,7 +42,7 @@ async def store(redis_server: RedisServer, redis_keys: str) -> AsyncIterator[Red
 
 
 async def test_it_stands_beside_a_saver(redis_server: RedisServer, redis_keys: str) -> None:
-    assert AsyncRedisStore is RedisStore
+    assert issubclass(AsyncRedisStore, RedisStore)
     async with (
         RedisSaver.from_conn_string(redis_server.url, prefix=redis_keys) as saver,
         RedisStore.from_conn_string(redis_server.url, prefix=redis_keys, pool_size=2) as store,

@@ -71,7 +71,7 @@ def test_less_than_durable_is_no_choice() -> None:
 
 
 async def test_connection_strings_and_names_of_other_runtimes(path: Path) -> None:
-    assert AsyncSqliteSaver is SqliteSaver
+    assert issubclass(AsyncSqliteSaver, SqliteSaver)
     async with SqliteSaver.from_conn_string(str(path)) as saver:
         await put(saver, "1", {"a": 1})
     async with SqliteSaver.from_conn_string(f"file:{path}") as saver:

@@ -241,25 +241,25 @@ def test_a_router_sees_no_key_that_the_graph_does_not_have() -> None:
     ],
 )
 def test_an_input_gives_the_keys_of_its_schema(given: Any, writes: Any) -> None:
-    assert input_writes(PLAN, given) == writes
+    assert input_writes(PLAN, given, ()) == writes
 
 
 @pytest.mark.parametrize("given", [1, "text", [("last", 1)], None])
 def test_an_input_of_another_shape_is_refused(given: Any) -> None:
     with pytest.raises(InvalidUpdateError, match="Expected dict, got .* as the input of graph 'LangGraph' with keys"):
-        input_writes(PLAN, given)
+        input_writes(PLAN, given, ())
 
 
 def test_the_callers_objects_stay_the_callers() -> None:
     for plan, given, key in ((PLAN, {"items": [1]}, "items"), (BARE, [1], ROOT)):
-        writes = dict(input_writes(plan, given))
+        writes = dict(input_writes(plan, given, ()))
         (given["items"] if isinstance(given, dict) else given).append(2)
         assert writes[key] == [1]
 
 
 def test_an_input_is_validated_where_the_schema_does() -> None:
     with pytest.raises(msgspec.ValidationError):
-        input_writes(GUARDED, {"number": "one"})
+        input_writes(GUARDED, {"number": "one"}, ())
 
 
 def test_a_workflows_result_is_mapped_by_the_workflow() -> None:

@@ -13,6 +13,7 @@ import pydantic
 import pytest
 
 from runtime.schema import introspect, updates_of
+from runtime.schema.instances import input_of
 
 
 class Model(pydantic.BaseModel):
@@ -171,3 +172,34 @@ def test_a_schema_knows_its_own_instances() -> None:
     assert introspect(Data).updates({"n": 1}) is None
     assert introspect(Model).updates(Model(n=1)) == [("n", 1)]
     assert introspect(int).updates(1) is None
+
+
+class Packed(msgspec.Struct):
+    n: int = 1
+    maybe: int | msgspec.UnsetType = msgspec.UNSET
+
+
+@pytest.mark.parametrize(
+    ("value", "writes"),
+    [
+        (Data(7), [("n", 7), ("flag", False), ("zero", 0), ("items", []), ("array", None)]),
+        (Packed(), [("n", 1)]),
+    ],
+    ids=["dataclass", "struct"],
+)
+def test_an_input_also_brings_its_defaults(value: object, writes: list[tuple[str, Any]]) -> None:
+    assert input_of(value, ()) == writes
+
+
+def test_no_value_as_a_models_default_is_none() -> None:
+    assert dict(input_of(Model(ident=0.0), ()) or ()) == {"n": 1, "items": [], "made": [], "ident": 0.0}
+    assert input_of(Model(text=None, ident=0.0), ("n", "items", "made")) == [("text", None), ("ident", 0.0)]
+
+
+def test_the_defaults_of_an_input_replace_nothing() -> None:
+    assert input_of(Data(7, zero=3), ("n", "flag", "zero", "array")) == [("n", 7), ("zero", 3), ("items", [])]
+
+
+@pytest.mark.parametrize("value", [{"n": 1}, 1, None])
+def test_an_input_that_is_no_instance(value: object) -> None:
+    assert input_of(value, ()) is None
