@@ -5,6 +5,7 @@
     python -m benchmarks durability ...     modes, databases and loads of your choice; --help tells them
     python -m benchmarks --only NAME        one question (repeat the option for more)
     python -m benchmarks --json now.json    keep the figures; --compare old.json says what became of older ones
+    python -m benchmarks report now.json    kept figures as one HTML page with pictures; --png FOLDER makes those as files
     python -m benchmarks.profile NAME       where a superstep's time goes
 
 Method. Contenders of a case take turns, A B A B, after a warm-up that is thrown away, so that a slow minute of the

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import benchmarks
-from benchmarks import bench_durability, peers
+from benchmarks import bench_durability, peers, results
 from benchmarks.durability.grid import BACKENDS, FULL, MODES, SHORT, Grid, parse_size
 from benchmarks.harness import Question
+from benchmarks.page.files import write_page, write_pictures
 from benchmarks.sweeping import ORDER, Wishes, chosen, sweep
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ def parser() -> argparse.ArgumentParser:
     whole.set_defaults(work=_sweep)
     commands = whole.add_subparsers(title="commands", metavar="")
     _add_durability(commands)
+    _add_report(commands)
     return whole
 
 
@@ -49,6 +52,7 @@ def _common() -> argparse.ArgumentParser:
     common.add_argument("--side", action="append", metavar="LABEL", help="take part only: LangGraph, actorgraph, ...")
     common.add_argument("--json", type=Path, metavar="FILE", help="keep what was found")
     common.add_argument("--compare", type=Path, metavar="FILE", help="say what became of the figures kept there")
+    common.add_argument("--html", type=Path, metavar="FILE", help="make the report too")
     common.add_argument("--directory", type=Path, help="where databases are made; its disk is what is measured")
     return common
 
@@ -67,6 +71,28 @@ def _add_durability(commands: Any) -> None:
     command.add_argument("--node-ms", type=_list(_time), metavar="N,N", help="how long each node takes")
     command.add_argument("--concurrency", type=_list(_positive), metavar="N,N", help="runs at once")
     command.set_defaults(work=partial(_durability, command))
+
+
+def _add_report(commands: Any) -> None:
+    command = commands.add_parser(
+        "report",
+        help="kept figures as one HTML page with pictures",
+        description="One page that needs nothing else: pictures of latencies, cost against loss, growth and so on.",
+    )
+    command.add_argument("found", type=Path, metavar="FILE.json", help="what --json kept")
+    command.add_argument("--html", type=Path, default=Path("report.html"), metavar="FILE", help="report.html if left")
+    command.add_argument("--png", type=Path, metavar="FOLDER", help="each picture as a PNG file too")
+    command.set_defaults(work=_report)
+
+
+def _report(options: argparse.Namespace) -> int:
+    found = results.load(options.found)
+    write_page(found, options.html)
+    sys.stdout.write(f"{options.html}\n")
+    if options.png:
+        for path in write_pictures(found, options.png):
+            sys.stdout.write(f"{path}\n")
+    return 0
 
 
 def _sweep(options: argparse.Namespace) -> int:

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 import benchmarks
 from benchmarks import machine, peers, results, tables
 from benchmarks.harness import QUESTIONS, Question, Session
+from benchmarks.page.files import write_page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -90,6 +91,9 @@ def sweep(questions: Sequence[Question], wishes: Wishes) -> int:
     tables.show_summary(console, found)
     if old:
         tables.show_changes(console, old, found)
+    if wishes.html:
+        write_page(found, wishes.html)
+        console.print(f"report: {wishes.html}")
     return 1 if any(answer.failures for answer in found.answers) else 0
 
 

@@ -1,0 +1,284 @@
+"""Which pictures a report has, each from the cases that it holds; a picture without its cases is left out."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from benchmarks.page.curves import lines, without_raw
+from benchmarks.page.drawing import BELOW, Picture, colours, theirs
+from benchmarks.page.scales import count, factor, linear, logarithmic, micros, percentiles
+from benchmarks.results import BARE, QUANTILES, STEP, Series, spread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from benchmarks.results import Answer, Case, Report
+
+ROW = 17
+NOTHING = 10.0
+"""Microseconds that the start of a run already varies by."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture, where it belongs, and what it shows."""
+
+    section: str
+    name: str
+    picture: Picture
+    caption: str
+
+    @property
+    def svg(self) -> str:
+        """The picture as SVG."""
+        return self.picture.svg()
+
+
+def figures(report: Report) -> list[Figure]:
+    """Return all pictures of a report, by section."""
+    answers = {answer.question: answer for answer in report.answers}
+    return [
+        figure for question, draw in DRAWN.items() if question in answers for figure in draw(answers[question])
+    ] + list(ratios(report))
+
+
+def latency(answer: Answer) -> Iterator[Figure]:
+    """Show how latencies are distributed, and what they become under load, with state and with slow nodes."""
+    cases = [case for case in answer.cases if "backend" in case.at]
+    for backend in dict.fromkeys(str(case.at["backend"]) for case in cases):
+        mine = [case for case in cases if case.at["backend"] == backend]
+        least = {axis: min(float(case.at[axis]) for case in mine) for axis in ("state", "node", "runs")}
+        plain = [case for case in mine if all(case.at[axis] == least[axis] for axis in ("state", "node"))]
+        for case in plain:
+            if case.at["runs"] == least["runs"]:
+                yield distribution(backend, case)
+        yield ranges(backend, plain)
+        for axis, told, label in (("state", "bytes of state", count), ("runs", "runs at once", count)):
+            along = [case for case in mine if all(case.at[one] == least[one] for one in least if one != axis)]
+            if len({case.at[axis] for case in along}) > 1:
+                yield Figure(
+                    "Latency and throughput",
+                    f"{backend}-by-{axis}",
+                    lines(
+                        f"{backend}: supersteps a second",
+                        [(float(case.at[axis]), without_raw(case.series)) for case in along],
+                        lambda series: 1e6 / spread(series.values).median,
+                        across=(told, label),
+                        up=("supersteps/s", count),
+                    ),
+                    f"Throughput over {told}, all else at its least; nodes that do nothing.",
+                )
+
+
+def distribution(backend: str, case: Case) -> Figure:
+    """Draw the quantiles of every contender's latencies."""
+    found = {label: series.latency for label, series in case.series.items() if series.latency}
+    hues = colours(list(found))
+    values = [value for each in found.values() for value in each.values]
+    picture = Picture(
+        f"{backend}: latency of a superstep",
+        logarithmic(values, micros),
+        percentiles(),
+        "from a node's end to the next one's start",
+        "of all supersteps",
+        height=320,
+        legend=list(hues.items()),
+    )
+    for label, each in found.items():
+        points = [(picture.x(value), picture.y(q)) for q, value in zip(QUANTILES, each.values, strict=True)]
+        picture.line(points, hues[label], dashed=theirs(label) or label.startswith("raw"))
+    return Figure("Latency and throughput", f"{backend}-distribution", picture, f"{case.name}. Further left is better.")
+
+
+def ranges(backend: str, cases: Sequence[Case]) -> Figure:
+    """Draw for each contender under each load where its latencies lie."""
+    rows = [
+        (case.name.split(", ")[2] if position == 0 else "", label, series.latency)
+        for case in cases
+        for position, (label, series) in enumerate(
+            (label, series) for label, series in case.series.items() if series.latency and not label.startswith("raw")
+        )
+    ]
+    hues = colours([label for _, label, _ in rows])
+    values = [value for _, _, each in rows if each for value in (each.at(0.05), each.at(1.0))]
+    picture = Picture(
+        f"{backend}: latency under load",
+        logarithmic(values, micros),
+        None,
+        "bar: p5 to p95, dot: median, stroke: p99",
+        height=60 + BELOW + ROW * (len(rows) + len(cases)),
+        left=118,
+    )
+    y = picture.top + 2
+    for heading, label, each in rows:
+        if heading:
+            y += ROW
+            picture.text(8, y + 4, heading)
+            y += ROW
+        else:
+            y += ROW
+        if each is None:
+            continue
+        picture.text(112, y + 4, label, anchor="end", size=10)
+        picture.bar((picture.x(each.at(0.05)), y), (picture.x(each.at(0.95)), y), hues[label], 6)
+        picture.bar((picture.x(each.at(0.99)), y - 6), (picture.x(each.at(0.99)), y + 6), hues[label], 2)
+        picture.dot(picture.x(each.at(0.5)), y, "#000000", hollow=True)
+    return Figure(
+        "Latency and throughput", f"{backend}-ranges", picture, "The same latencies as runs share the machine."
+    )
+
+
+def loss(answer: Answer) -> Iterator[Figure]:
+    """Show what each mode costs against what it loses in a crash."""
+    for lost in (case for case in answer.cases if case.unit == "supersteps lost"):
+        backend = str(lost.at["backend"])
+        costs: dict[str, float] = {}
+        for case in answer.cases:
+            if case.unit == STEP and case.at.get("backend") == backend:
+                costs |= added(case)
+        points = {label: (costs[label], series) for label, series in lost.series.items() if label in costs}
+        if not points:
+            continue
+        hues = colours(list(points))
+        picture = Picture(
+            f"{backend}: cost against loss",
+            logarithmic([cost for cost, _ in points.values()], micros),
+            linear([value for _, series in points.values() for value in series.values], count),
+            "added to each superstep",
+            "supersteps lost in a crash",
+            height=320,
+        )
+        for label, (cost, series) in points.items():
+            x, mean = picture.x(cost), picture.y(statistics.mean(series.values))
+            ends = spread(series.values)
+            picture.bar((x, picture.y(ends.low)), (x, picture.y(ends.high)), hues[label], 1.5)
+            picture.dot(x, mean, hues[label], hollow=theirs(label))
+            picture.label(x, mean - 5, label, hues[label])
+        yield Figure(
+            "Cost against loss",
+            f"{backend}-loss",
+            picture,
+            f"{lost.name.removeprefix('lost, ')} nodes; dots: mean of the kills, strokes: from least to most. "
+            "Down and to the left is better.",
+        )
+
+
+def added(case: Case) -> dict[str, float]:
+    """Return what each mode of a case adds to a superstep; less than ``NOTHING`` is noise, and shown as that."""
+    bare = {label: series for label, series in case.series.items() if label.endswith(BARE)}
+    found = {}
+    for label, series in case.series.items():
+        whose = label.rpartition(": ")[0]
+        without = bare.get(f"{whose}: {BARE}" if whose else BARE)
+        if without is not None and label not in bare:
+            found[label] = max(NOTHING, spread(series.values).median - spread(without.values).median)
+    return found
+
+
+def groups(answer: Answer) -> Iterator[Figure]:
+    """Show how commits are shared as the load grows."""
+    section = "Group commit"
+
+    def of(unit: str) -> list[tuple[float, dict[str, Series]]]:
+        return [
+            (float(case.at["runs"]), case.series) for case in answer.cases if case.unit == unit and "runs" in case.at
+        ]
+
+    def median(series: Series) -> float:
+        return spread(series.values).median
+
+    def wait(series: Series) -> float:
+        return spread(series.medians).median if series.medians else 0.0
+
+    runs: tuple[str, Callable[[float], str]] = ("runs at once", count)
+    for name, unit, value, up, caption in (
+        ("throughput", STEP, lambda series: 1e6 / median(series), ("supersteps/s", count), "Supersteps a second."),
+        ("batch", "units per commit", median, ("units per commit", count), "Units that share a transaction."),
+        ("depth", "deepest channel", median, ("units waiting", count), "Most units waiting in the channel."),
+        ("wait", STEP, wait, ("latency", micros), "Median latency of a superstep."),
+    ):
+        found = of(unit)
+        if name == "wait":
+            found = [(load, without_raw(series)) for load, series in found]
+        if found:
+            picture = lines(f"{caption.rstrip('.')}", found, value, across=runs, up=up)
+            yield Figure(section, f"group-{name}", picture, "On SQLite; +n ms: each commit takes that much longer.")
+
+
+def storage(answer: Answer) -> Iterator[Figure]:
+    """Show whether a step of a long thread stores more than one of a short thread."""
+    for unit, name, label in (("bytes per step", "bytes", count), ("µs/read", "reload", micros)):
+        found = [
+            (float(case.at["steps"]), case.series) for case in answer.cases if case.unit == unit and "steps" in case.at
+        ]
+        if found:
+            picture = lines(
+                {"bytes": "Bytes per step", "reload": "Reading the latest state"}[name],
+                found,
+                lambda series: spread(series.values).median,
+                across=("supersteps of the thread", count),
+                up=(unit, label),
+            )
+            yield Figure("Storage", f"storage-{name}", picture, "One thread on SQLite; each step appends 200 bytes.")
+
+
+def growth(answer: Answer) -> Iterator[Figure]:
+    """Show how the cost of a superstep grows, with the exponents in the legend."""
+    for over in dict.fromkeys(str(case.at["over"]) for case in answer.cases if "over" in case.at):
+        cases = [case for case in answer.cases if case.at.get("over") == over]
+        powers = {
+            label: series.values[0] for case in cases if case.unit == "n^k" for label, series in case.series.items()
+        }
+        found = [(float(case.at["size"]), case.series) for case in cases if "size" in case.at]
+        if found:
+            picture = lines(
+                f"Over {over}",
+                found,
+                lambda series: min(series.values),
+                across=(over, count),
+                up=("per superstep", micros),
+                told={label: f"{label}, n^{power:.2f}" for label, power in powers.items()},
+            )
+            yield Figure("Growth", f"growth-{over.replace(' ', '-')}", picture, "The exponent: 0 is flat, 1 in step.")
+
+
+def ratios(report: Report) -> Iterator[Figure]:
+    """Show how many times better each contender is than the one that a case names as its baseline."""
+    for answer in report.answers:
+        rows = [
+            (case, label, ratio)
+            for case in answer.cases
+            for label in case.series
+            if (ratio := case.ratio(label)) is not None and ratio.low > 0
+        ]
+        if not rows or answer.question in ("growth", "storage"):
+            continue
+        hues = colours([label for _, label, _ in rows])
+        values = [end for _, _, ratio in rows for end in (ratio.low, ratio.high, 1.0)]
+        picture = Picture(
+            answer.question,
+            logarithmic(values, factor),
+            None,
+            f"times better than {rows[0][0].baseline}, least to most",
+            height=50 + BELOW + ROW * 2 * len(rows),
+            left=12,
+        )
+        y = picture.top + 2
+        for case, label, ratio in rows:
+            picture.text(16, y + 12, f"{case.name}, {label}: {factor(ratio.median)}", size=10)
+            y += 2 * ROW
+            picture.bar((picture.x(ratio.low), y - 8), (picture.x(ratio.high), y - 8), hues[label], 5)
+            picture.dot(picture.x(ratio.median), y - 8, "#000000", hollow=True)
+        picture.bar((picture.x(1.0), picture.top), (picture.x(1.0), picture.height - BELOW), "#888888", 1.5)
+        yield Figure("Peers", f"peers-{answer.question}", picture, answer.title)
+
+
+DRAWN: dict[str, Callable[[Answer], Iterator[Figure]]] = {
+    "durability": latency,
+    "crash": loss,
+    "group-commit": groups,
+    "storage": storage,
+    "growth": growth,
+}
