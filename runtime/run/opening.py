@@ -29,7 +29,7 @@ from runtime.run.telling_apart import may_have_run
 from runtime.run.travelling import Travel
 from runtime.run.views import recorded_of
 from runtime.types.command import Command
-from runtime.types.constants import INPUT, INTERRUPT, NULL_TASK_ID, RESUME, START
+from runtime.types.constants import ERROR, INPUT, INTERRUPT, NULL_TASK_ID, RESUME, START
 
 if TYPE_CHECKING:
     from persistence.contracts.checkpoint import CheckpointTuple
@@ -389,9 +389,15 @@ class Opening:
         return by_id(put, put, resume)
 
     def _is_fresh_fork(self) -> bool:
-        """Tell whether the addressed checkpoint was made to be run from (update or fork)."""
+        """Tell whether the addressed checkpoint was made to be run from (update or fork), and nothing rests on it yet.
+
+        Results and answers that are stored against it would win over those of tasks that run again.
+        """
         assert self.saved is not None  # noqa: S101 - see _continue
-        return self.saved.metadata.get("source") in ("update", "fork")
+        if self.saved.metadata.get("source") not in ("update", "fork"):
+            return False
+        writes = self.saved.pending_writes or ()
+        return all(task_id == NULL_TASK_ID or channel in (ERROR, INTERRUPT) for task_id, channel, _ in writes)
 
     def _branches_when_done(self, command: Command[Any] | None) -> bool:
         """Tell whether going back to a point where nothing is due makes that the head; answers change nothing there."""

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from runtime.graph import END, START
-from runtime.types import Command, StateUpdate
+from runtime.types import Command, StateUpdate, interrupt
 from tests.stories.graphs import CONFIG, chain, collect, history, steps
 
 pytestmark = pytest.mark.anyio
@@ -43,6 +43,27 @@ async def test_going_back_to_the_newest_end_branches_once(saver: Any) -> None:
     await graph.ainvoke(None, fork)
     await graph.ainvoke(None, CONFIG)
     assert (await graph.aget_state(CONFIG)).config == fork
+
+
+@MODES
+async def test_a_branch_on_which_work_rests_is_branched_from(saver: Any, durability: Any) -> None:
+    """Going back to an edit that is still the newest runs on from it, unless something had come of it already."""
+    builder = chain("a")
+    builder.add_node("ask", lambda _state: {"log": [interrupt("first?"), interrupt("second?")]})
+    builder.add_edge("a", "ask")
+    graph = builder.compile(checkpointer=saver)
+    await graph.ainvoke({"log": ["1"]}, CONFIG, interrupt_before=["ask"], durability=durability)
+    edit = await graph.aupdate_state(CONFIG, {"log": ["u"]}, as_node="a")
+    await graph.ainvoke(None, edit, durability=durability)
+    assert (await graph.aget_state(CONFIG)).config == edit
+    await graph.ainvoke(Command(resume="1st"), CONFIG, durability=durability)
+    await graph.ainvoke(None, edit, durability=durability)
+    head = await graph.aget_state(CONFIG)
+    assert (head.metadata["source"], head.parent_config) == ("fork", edit)
+    assert [question.value for question in head.interrupts] == ["first?"]
+    for answer in ("1.", "2."):
+        await graph.ainvoke(Command(resume=answer), CONFIG, durability=durability)
+    assert (await graph.aget_state(CONFIG)).values == {"log": ["1", "a", "u", "1.", "2."]}
 
 
 async def test_what_a_command_writes_at_an_old_end_is_kept(saver: Any) -> None:
