@@ -5,6 +5,8 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
+import anyio
+
 from runtime.graph import START, StateGraph
 
 if TYPE_CHECKING:
@@ -17,13 +19,15 @@ class Trail(TypedDict):
     trail: Annotated[list[int], operator.add]
 
 
-def chain(saver: BaseCheckpointSaver, nodes: int) -> Any:
-    """Compile a chain in which node n appends n."""
+def chain(saver: BaseCheckpointSaver, nodes: int, *, seconds: float = 0) -> Any:
+    """Compile a chain in which node n appends n, after so many seconds."""
     builder = StateGraph(Trail)
     previous = START
     for number in range(nodes):
 
         async def node(_: Trail, number: int = number) -> dict[str, Any]:
+            if seconds:
+                await anyio.sleep(seconds)
             return {"trail": [number]}
 
         builder.add_node(f"n{number}", node).add_edge(previous, f"n{number}")

