@@ -25,7 +25,14 @@ _PASSING: Final = (
 _USELESS: Final = ("08", "25006", "57P")
 """Those after which the connection is of no more use."""
 
+_POOLER: Final = (
+    "if a pooler such as PgBouncer stands between, set transaction_pooler=True and leave settings like search_path out "
+    "of the URL"
+)
+
 _ADVICE: Final = {
+    "08P01": _POOLER,
+    "26000": _POOLER,
     "0A000": "a search by meaning needs the extension pgvector on the server",
     "25006": "it takes no writes: connect to the primary, for example with target_session_attrs=read-write",
     "28": "check user, password and pg_hba.conf",

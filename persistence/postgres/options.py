@@ -17,6 +17,10 @@ many rows a checkpoint rests on; that takes a hundred times as long as they do.
 """
 
 
+LEARNED: Final = "SELECT $1::bytea[], $2::float8[], $3::int4[], $4::int8[]"
+"""Types of our statements that the driver looks up in the catalog."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What a saver or store may hold open and how long it waits."""
@@ -50,4 +54,21 @@ class Options:
             arguments["statement_cache_size"] = 0  # and poolers refuse settings that they do not know
         else:
             arguments["server_settings"] = {**SESSION, **arguments.get("server_settings", {})}
-        return await asyncpg.connect(url, **arguments)
+        connection = await asyncpg.connect(url, **arguments)
+        if self.transaction_pooler:
+            await self._learn(connection)
+        return connection
+
+    async def _learn(self, connection: asyncpg.Connection) -> None:
+        """Have the driver look up the types that it does not know.
+
+        It does so once a connection, and changes a setting of the session meanwhile, which others would get with the
+        session. Rolled back, the setting is as it was.
+        """
+        try:
+            await connection.execute("BEGIN", timeout=self.command_timeout)
+            await connection.fetch(LEARNED, None, None, None, None, timeout=self.command_timeout)
+            await connection.execute("ROLLBACK", timeout=self.command_timeout)
+        except BaseException:
+            connection.terminate()
+            raise
