@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from runtime.errors import GraphDefinitionError
-from runtime.types.policy import RetryPolicy
+from runtime.errors import GraphDefinitionError, UnsupportedFunctionError
+from runtime.types.policy import CachePolicy, RetryPolicy, TimeoutPolicy
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -45,6 +46,30 @@ def policies(policy: RetryPolicy | Sequence[RetryPolicy] | None) -> tuple[RetryP
         msg = f"retry_policy must be a RetryPolicy of runtime.types, or a list of them; got {wrong[0]!r}."
         raise GraphDefinitionError(msg)
     return tuple(policy)
+
+
+def cache_policy_of(policy: Any) -> CachePolicy | None:
+    """Return the policy. Raises GraphDefinitionError for anything else."""
+    if policy is None or isinstance(policy, CachePolicy):
+        return policy
+    msg = f"cache_policy must be a CachePolicy of runtime.types, got {policy!r}."
+    raise GraphDefinitionError(msg)
+
+
+def timeout_of(timeout: Any) -> TimeoutPolicy | None:
+    """Return the policy that a timeout stands for. Raises GraphDefinitionError for what stands for none."""
+    try:
+        return TimeoutPolicy.coerce(timeout)
+    except TypeError:
+        msg = f"timeout must be seconds, a timedelta or a TimeoutPolicy of runtime.types, got {timeout!r}."
+        raise GraphDefinitionError(msg) from None
+
+
+def refuse_generators(function: Any, what: str) -> None:
+    """Raise UnsupportedFunctionError for a function that yields."""
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        msg = f"Generators cannot be {what}: write to the stream with a StreamWriter instead, and return the result."
+        raise UnsupportedFunctionError(msg)
 
 
 def check_saver(saver: Any) -> None:

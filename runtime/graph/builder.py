@@ -10,7 +10,15 @@ from typing import Any, Generic, Literal, Self, Union, get_args, get_origin, get
 
 from runtime.actors.calling import Call
 from runtime.errors import GraphDefinitionError
-from runtime.graph.arguments import check_saver, check_store, policies, renamed
+from runtime.graph.arguments import (
+    cache_policy_of,
+    check_saver,
+    check_store,
+    policies,
+    refuse_generators,
+    renamed,
+    timeout_of,
+)
 from runtime.graph.breakpoints import breakpoints
 from runtime.graph.compiled import CompiledStateGraph, check_strategy
 from runtime.graph.planning import plan_of
@@ -135,8 +143,9 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             msg = f"Node {node!r} has no function: add_node(name, function)."
             raise GraphDefinitionError(msg)
         self._check_name(node)
+        refuse_generators(action, "nodes")
         call = Call(action, node)
-        policy = TimeoutPolicy.coerce(timeout)
+        policy = timeout_of(timeout)
         if policy is not None and not call.is_async:
             msg = f"Node {node!r} is a sync function: it cannot be cancelled, so it cannot have a timeout."
             raise GraphDefinitionError(msg)
@@ -146,9 +155,9 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             call=call,
             input_schema=input_schema if input_schema is not None else first_parameter_schema(call.function),
             retry=policies(retry_policy),
-            cache=cache_policy,
+            cache=cache_policy_of(cache_policy),
             timeout=policy,
-            handler=error_handler,
+            handler=_handler(error_handler),
             metadata=dict(metadata or {}),
             defer=defer,
             destinations=_destinations(destinations, call.function),
@@ -166,9 +175,9 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         """Set policies for every node that has none of its own; with a timeout, a sync node is refused at compile."""
         given = {
             "retry": policies(retry_policy),
-            "cache": cache_policy,
-            "timeout": TimeoutPolicy.coerce(timeout),
-            "handler": error_handler,
+            "cache": cache_policy_of(cache_policy),
+            "timeout": timeout_of(timeout),
+            "handler": _handler(error_handler),
         }
         self.defaults.update({key: value for key, value in given.items() if value})
         return self
@@ -400,6 +409,14 @@ def _name_of(function: Any) -> str:
         plain = plain.func
     name = getattr(plain, "__name__", None) or getattr(plain, "name", None)
     return name if isinstance(name, str) else type(plain).__name__
+
+
+def _handler(function: Any) -> Any:
+    """Return an error handler. Raises GraphDefinitionError if it cannot be one."""
+    if function is not None:
+        refuse_generators(function, "error handlers")
+        Call(function, "error_handler")
+    return function
 
 
 def _hints(function: Any) -> dict[str, Any]:

@@ -16,8 +16,16 @@ from runtime.channels import LastValue
 from runtime.context.scope import current_scope
 from runtime.engine.plan import NodePlan, Plan
 from runtime.engine.vocabulary import register
-from runtime.errors import GraphDefinitionError, UnsupportedFunctionError
-from runtime.graph.arguments import check_saver, check_store, policies, renamed
+from runtime.errors import GraphDefinitionError
+from runtime.graph.arguments import (
+    cache_policy_of,
+    check_saver,
+    check_store,
+    policies,
+    refuse_generators,
+    renamed,
+    timeout_of,
+)
 from runtime.graph.compiled import CompiledStateGraph
 from runtime.graph.subgraphs import programs_in
 from runtime.run.caching import caching_for
@@ -46,7 +54,7 @@ class TaskFunction(Generic[P, T]):
     def __init__(
         self, function: Callable[..., Any], name: str | None, retry: Policies, cache: Any, timeout: Any
     ) -> None:
-        _refuse_generators(function, "tasks")
+        refuse_generators(function, "tasks")
         self.function = function
         self.name = _named(function, name)
         call = Call(function, self.name, takes_input=False)
@@ -56,7 +64,7 @@ class TaskFunction(Generic[P, T]):
             introspect(object),
             retry=policies(retry),
             timeout=_timeout(timeout, call, "Task"),
-            cache=cache,
+            cache=cache_policy_of(cache),
             mapper=lambda result: [(RETURN, view(result))],
         )
         call.function = _spread(call.function, is_async=call.is_async)
@@ -205,14 +213,14 @@ class entrypoint:  # noqa: N801 - LangGraph's public name
         self._cache = cache
         self._store = store
         self._context_schema = context_schema
-        self._cache_policy = cache_policy
+        self._cache_policy = cache_policy_of(cache_policy)
         self._retry = policies(retry_policy)
         self._timeout = timeout
         self._name = name
 
     def __call__(self, func: Callable[..., Any]) -> CompiledStateGraph[Any, Any, Any, Any]:
         """Return the graph."""
-        _refuse_generators(func, "entrypoints")
+        refuse_generators(func, "entrypoints")
         name = _named(func, self._name)
         if not any(parameter.kind in _BY_POSITION for parameter in _parameters(func).values()):
             msg = f"Entrypoint {name!r} must take at least one parameter: its input."
@@ -288,14 +296,8 @@ def _named(function: Any, given: str | None) -> str:
     return name
 
 
-def _refuse_generators(function: Any, what: str) -> None:
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        msg = f"Generators cannot be {what}: write to the stream with a StreamWriter instead."
-        raise UnsupportedFunctionError(msg)
-
-
 def _timeout(given: Any, call: Call, what: str) -> TimeoutPolicy | None:
-    policy = TimeoutPolicy.coerce(given)
+    policy = timeout_of(given)
     if policy is not None and not call.is_async:
         msg = f"{what} {call.name!r} is a sync function: it cannot be cancelled, so it cannot have a timeout."
         raise GraphDefinitionError(msg)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from numbers import Real
 from typing import Any, Literal
 
 Durability = Literal["exit", "async", "sync"]
@@ -61,12 +62,18 @@ class RetryPolicy:
     def __post_init__(self) -> None:
         for name in ("initial_interval", "backoff_factor", "max_interval", "max_attempts"):
             value = getattr(self, name)
+            _check_number(name, value)
             if not value >= 0:  # NaN too
                 msg = f"{name} must not be negative, got {value!r}."
                 raise ValueError(msg)
         if self.max_attempts < 1:
             msg = f"max_attempts counts the first attempt too: it must be at least 1, got {self.max_attempts!r}."
             raise ValueError(msg)
+        wanted: Any = self.retry_on
+        several = isinstance(wanted, Sequence) and not isinstance(wanted, str)
+        if not (all(map(_is_failure, wanted)) if several else _is_failure(wanted) or _is_predicate(wanted)):
+            msg = f"retry_on must be an exception class, several, or a function of the exception, got {wanted!r}."
+            raise TypeError(msg)
 
     def matches(self, error: Exception) -> bool:
         """Tell whether this policy retries the error."""
@@ -100,7 +107,11 @@ class TimeoutPolicy:
     def __post_init__(self) -> None:
         for name in ("run_timeout", "idle_timeout"):
             value = getattr(self, name)
-            if value is not None and not _seconds(value) > 0:  # NaN is not
+            if value is None:
+                continue
+            if not isinstance(value, timedelta):
+                _check_number(name, value)
+            if not _seconds(value) > 0:  # NaN is not
                 msg = f"{name} must be greater than 0 s, got {value!r}."
                 raise ValueError(msg)
         if self.refresh_on not in ("auto", "heartbeat"):
@@ -135,9 +146,33 @@ class CachePolicy:
 
     key_func: Callable[..., str | bytes] | None = None
     """Makes the key from the node's input; by default the whole stored form of the input."""
-    ttl: int | None = None
+    ttl: float | None = None
     """Seconds; None keeps it until it is cleared."""
+
+    def __post_init__(self) -> None:
+        if self.key_func is not None and not callable(self.key_func):
+            msg = f"key_func must be a function of the node's input, got {self.key_func!r}."
+            raise TypeError(msg)
+        if self.ttl is not None:
+            _check_number("ttl", self.ttl)
+            if not self.ttl >= 0:
+                msg = f"ttl must not be negative, got {self.ttl!r}."
+                raise ValueError(msg)
 
 
 def _seconds(value: float | timedelta) -> float:
     return value.total_seconds() if isinstance(value, timedelta) else float(value)
+
+
+def _check_number(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        msg = f"{name} must be a number, got {value!r}."
+        raise TypeError(msg)
+
+
+def _is_failure(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseException)
+
+
+def _is_predicate(function: object) -> bool:
+    return callable(function) and not isinstance(function, type)

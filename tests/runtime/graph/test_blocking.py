@@ -33,6 +33,7 @@ ROOT = Path(__file__).parents[3]
 
 GRAPH_CALLS: dict[str, Callable[[Any], Any]] = {
     "invoke": lambda graph: graph.invoke({"a": 1}, CONFIG),
+    "batch": lambda graph: graph.batch([{"a": 1}], CONFIG),
     "stream": lambda graph: list(graph.stream({"a": 1}, CONFIG)),
     "get_state": lambda graph: graph.get_state(CONFIG),
     "get_state_history": lambda graph: list(graph.get_state_history(CONFIG)),
@@ -79,7 +80,7 @@ def doors(cls: type) -> set[str]:
 
 def test_every_door_is_tried_here() -> None:
     methods = doors(CompiledStateGraph)
-    assert {name for name in methods if f"a{name}" in methods} - {"get_graph"} == set(GRAPH_CALLS)
+    assert {name for name in methods if f"a{name}" in methods} - {"get_graph", "get_subgraphs"} == set(GRAPH_CALLS)
     assert doors(BlockingSaver) == set(SAVER_CALLS)
 
 
@@ -88,7 +89,7 @@ def test_a_door_has_the_arguments_and_the_documentation_of_the_room(name: str) -
     door, room = getattr(CompiledStateGraph, name), getattr(CompiledStateGraph, f"a{name}")
     assert inspect.signature(door).parameters == inspect.signature(room).parameters
     assert not inspect.iscoroutinefunction(door)
-    assert (door.__name__, door.__qualname__) == (name, f"CompiledStateGraph.{name}")
+    assert (door.__name__, door.__qualname__) == (name, room.__qualname__.replace(f"a{name}", name))
     documented, text = inspect.getdoc(room) or "", inspect.getdoc(door) or ""
     assert f"Blocks; see ``a{name}``." in text
     assert "Raises:" in text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Annotated, Any, Literal, TypedDict
 
 import langgraph.types as peer
@@ -13,11 +13,11 @@ import pytest
 
 from persistence.memory import InMemorySaver, InMemoryStore
 from runtime.channels import BinaryOperatorAggregate, DeltaChannel
-from runtime.errors import ConfigError, GraphDefinitionError
+from runtime.errors import ConfigError, GraphDefinitionError, UnsupportedFunctionError
 from runtime.func import entrypoint, task
 from runtime.graph import END, START, StateGraph
 from runtime.graph.arguments import policies
-from runtime.types import Command, RetryPolicy, TimeoutPolicy
+from runtime.types import CachePolicy, Command, RetryPolicy, TimeoutPolicy
 from runtime.types.managed import RemainingSteps
 from tests.stories.graphs import Log, chain
 
@@ -223,6 +223,57 @@ def test_what_is_no_policy_is_refused_where_it_is_given(given: Any) -> None:
     for give in (lambda: graph().add_node("c", a, retry_policy=given), lambda: entrypoint(retry_policy=given)):
         with pytest.raises(GraphDefinitionError, match="retry_policy must be a RetryPolicy of runtime.types"):
             give()
+
+
+@pytest.mark.parametrize(
+    "given", [{"ttl": 3}, 3, CachePolicy, peer.CachePolicy()], ids=["dict", "int", "class", "peer"]
+)
+def test_what_is_no_cache_policy_is_refused_where_it_is_given(given: Any) -> None:
+    for give in (
+        lambda: graph().add_node("c", a, cache_policy=given),
+        lambda: graph().set_node_defaults(cache_policy=given),
+        lambda: entrypoint(cache_policy=given),
+        lambda: task(a, cache_policy=given),
+    ):
+        with pytest.raises(GraphDefinitionError, match="cache_policy must be a CachePolicy of runtime.types"):
+            give()
+
+
+@pytest.mark.parametrize("given", ["5", True, {"run_timeout": 5}])
+def test_what_is_no_timeout_is_refused_where_it_is_given(given: Any) -> None:
+    for give in (
+        lambda: graph().add_node("c", later, timeout=given),
+        lambda: graph().set_node_defaults(timeout=given),
+        lambda: entrypoint(timeout=given)(later),
+        lambda: task(later, timeout=given),
+    ):
+        with pytest.raises(GraphDefinitionError, match="timeout must be seconds, a timedelta or a TimeoutPolicy"):
+            give()
+
+
+def test_what_is_no_error_handler_is_refused_where_it_is_given() -> None:
+    for give in (
+        functools.partial(graph().add_node, "c", a, error_handler="a"),
+        functools.partial(graph().set_node_defaults, error_handler="a"),
+    ):
+        with pytest.raises(GraphDefinitionError, match="'error_handler': expected a function"):
+            give()
+
+
+def yielding(_state: Any) -> Iterator[dict[str, Any]]:
+    yield {}
+
+
+async def yielding_later(_state: Any) -> AsyncIterator[dict[str, Any]]:
+    yield {}
+
+
+@pytest.mark.parametrize("function", [yielding, yielding_later])
+def test_a_generator_is_no_node(function: Any) -> None:
+    with pytest.raises(UnsupportedFunctionError, match="Generators cannot be nodes: write to the stream"):
+        graph().add_node(function)
+    with pytest.raises(UnsupportedFunctionError, match="Generators cannot be error handlers"):
+        graph().add_node("c", a, error_handler=function)
 
 
 def test_names_that_langgraph_gave_up_name_the_new_ones() -> None:

@@ -104,6 +104,7 @@ ARGUMENTS: Final = sorted(
         for name, parameter in signature(method).parameters.items()
         if parameter.kind is parameter.KEYWORD_ONLY
     }
+    - {"debug", "print_mode"}  # they only print, and programs have settings of these names
 )
 
 

@@ -158,3 +158,29 @@ def test_the_first_attempt_counts() -> None:
     assert RetryPolicy(max_attempts=1).max_attempts == 1
     with pytest.raises(ValueError, match="must be at least 1, got 0"):
         RetryPolicy(max_attempts=0)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: RetryPolicy(max_attempts="3"), "max_attempts must be a number, got '3'"),  # type: ignore[arg-type]
+        (lambda: RetryPolicy(initial_interval=None), "initial_interval must be a number"),  # type: ignore[arg-type]
+        (lambda: RetryPolicy(retry_on="ValueError"), "retry_on must be an exception class"),  # type: ignore[arg-type]
+        (lambda: RetryPolicy(retry_on=[ValueError, 3]), "retry_on must be an exception class"),  # type: ignore[list-item]
+        (lambda: RetryPolicy(retry_on=int), "retry_on must be an exception class"),  # type: ignore[arg-type]
+        (lambda: RetryPolicy(retry_on=ValueError("x")), "retry_on must be an exception class"),  # type: ignore[arg-type]
+        (lambda: TimeoutPolicy("5"), "run_timeout must be a number, got '5'"),  # type: ignore[arg-type]
+        (lambda: TimeoutPolicy(idle_timeout=True), "idle_timeout must be a number, got True"),
+        (lambda: CachePolicy(ttl="60"), "ttl must be a number, got '60'"),  # type: ignore[arg-type]
+        (lambda: CachePolicy(key_func="k"), "key_func must be a function of the node's input"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_policy_says_at_once_what_it_cannot_be_made_of(make: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        make()
+
+
+def test_a_result_is_not_kept_for_less_than_no_time() -> None:
+    with pytest.raises(ValueError, match="ttl must not be negative"):
+        CachePolicy(ttl=-1)
+    assert CachePolicy(ttl=0.5).ttl == 0.5
