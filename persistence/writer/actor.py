@@ -21,6 +21,7 @@ from persistence.writer.statistics import WriterStatistics
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from persistence.contracts.backend import Page
     from persistence.writer.receipts import Receipt
 
 
@@ -67,6 +68,11 @@ class PersistenceActor:
         for receipt in receipts:
             if receipt is not None:
                 await receipt.settled()
+
+    def found(self, page: Page) -> None:
+        """Note what was read: who goes on from there is not kept from it by a commit whose outcome was unknown."""
+        if self._losses:
+            self._losses.found(row[:3] for row in page.checkpoints)
 
     def close(self) -> None:
         """Accept nothing more; ``run`` commits what was accepted and returns."""

@@ -17,7 +17,7 @@ from persistence.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from persistence.writer.limits import Limits
 
@@ -55,7 +55,8 @@ def halves(batch: Sequence[T]) -> tuple[Sequence[T], Sequence[T]]:
 class Losses:
     """What could not be saved, so that nothing is saved on top of it: never step N without step N-1.
 
-    Two kinds. A checkpoint that was not saved is no parent for anyone, now or later. A checkpoint that lacks writes of
+    Two kinds. A checkpoint that was not saved is no parent for anyone, now or later; unless it is found in storage after
+    all, as the outcome of a commit may be unknown. A checkpoint that lacks writes of
     a lost unit is a parent again once the run has heard of it and sends them anew; only what had been accepted before
     that moment fails.
     """
@@ -87,6 +88,11 @@ class Losses:
         """Note that a request was saved: its checkpoint is a parent again."""
         if isinstance(request, Rows) and request.checkpoint is not None:
             self._missing.pop(request.checkpoint[:3], None)
+
+    def found(self, keys: Iterable[CheckpointKey]) -> None:
+        """Note that checkpoints were read: whatever was heard of their commits, they are there."""
+        for key in keys:
+            self._missing.pop(key, None)
 
     def barring(self, request: Request, sequence: int) -> BackendError | None:
         """Return why a request must fail because of what was lost before it; None if it may be saved."""

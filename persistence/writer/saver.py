@@ -133,8 +133,11 @@ class GroupCommitSaver(RowSaver):
             raise receipt.error
 
     async def _load(self, thread_id: str, checkpoint_ns: str, checkpoint_id: str | None) -> Page:
-        await self._opened().barrier(thread_id)
-        return await self._backend.load(thread_id, checkpoint_ns, checkpoint_id)
+        actor = self._opened()
+        await actor.barrier(thread_id)
+        page = await self._backend.load(thread_id, checkpoint_ns, checkpoint_id)
+        actor.found(page)
+        return page
 
     async def _list(self, query: Query) -> Page:
         await self._opened().barrier(query.thread_id)

@@ -19,6 +19,7 @@ from persistence.errors import (
     PersistenceClosedError,
     PersistenceError,
     SaverLoopError,
+    TransientBackendError,
 )
 from persistence.memory import InMemorySaver, MemorySaver
 from persistence.writer.limits import Limits
@@ -230,6 +231,21 @@ async def test_a_failed_put_raises_and_reads_go_on() -> None:
         assert newest is not None
         assert newest.checkpoint["id"] == "1"
         assert saver.statistics().failures == 2
+
+
+async def test_a_commit_whose_answer_was_lost_for_good_keeps_nobody_from_going_on() -> None:
+    lost = TransientBackendError("the answer was lost")
+    backend = FaultyBackend([None, ("commit, then", lost)])
+    async with GroupCommitSaver(backend, limits=Limits(attempts=1)) as saver:
+        await put(saver, "1", {"a": 1})
+        with pytest.raises(TransientBackendError, match="the answer was lost"):
+            await put(saver, "2", {"a": 2}, parent="1")
+        with pytest.raises(BackendError, match="builds on checkpoint 2"):  # nobody knows yet that it is there
+            await put(saver, "3", {"a": 3}, parent="2")
+        newest = await saver.aget_tuple(config())
+        assert newest is not None
+        assert newest.checkpoint["id"] == "2"
+        await put(saver, "4", {"a": 4}, parent="2")
 
 
 async def test_many_runs_share_commits() -> None:

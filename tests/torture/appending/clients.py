@@ -89,6 +89,28 @@ class Clients:
                 dice = random.Random(f"{self.work.seed} {self.work.process} {number}")
                 nursery.start_soon(self._client, dice)
 
+    async def finish(self, tries: int = 1) -> None:
+        """Append to each thread once more: now that nothing is wrong, or will be soon, it must take it."""
+        for thread in self.work.names():
+            error: Exception | None = None
+            for _ in range(tries):
+                error = await self._appended(thread)
+                if error is None or type(error).__name__ not in FAULTS:
+                    break
+            if error is not None:
+                self.unexpected.append(f"thread {thread} goes on no more: {type(error).__name__}: {error}")
+
+    async def _appended(self, thread: str) -> Exception | None:
+        first = self._number()
+        number = self.log.invoked(Operation("invoke", thread, tuple(range(first, first + PARTS))))
+        try:
+            await self._invoked(self._given(first, asks=False), thread)
+        except Exception as error:  # noqa: BLE001 - the caller judges it
+            self.log.ended(number, "unknown", f"{type(error).__name__}: {error}"[:300])
+            return error
+        self.log.ended(number, "acknowledged")
+        return None
+
     async def _client(self, dice: random.Random) -> None:
         kinds, weights = list(self.work.kinds), list(self.work.kinds.values())
         for _ in range(self.work.operations):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +14,8 @@ from persistence.sqlite import SqliteSaver
 from persistence.writer.limits import DEFAULT_LIMITS, Limits
 from tests.crash.places import throwaway_folder
 from tests.persistence.postgres.server import Server, running
+
+Around = Callable[[Any], Any]
 
 Kind = Literal["memory", "sqlite", "postgres"]
 
@@ -33,13 +35,16 @@ class Place:
     """Of the saver, by name."""
 
     @asynccontextmanager
-    async def opened(self, limits: Limits = DEFAULT_LIMITS) -> AsyncIterator[Any]:
-        """Yield an open saver."""
+    async def opened(self, limits: Limits = DEFAULT_LIMITS, around: Around | None = None) -> AsyncIterator[Any]:
+        """Yield an open saver; ``around`` puts something between it and its database."""
         if self.kind == "memory":
             yield InMemorySaver()
             return
-        saver = SqliteSaver if self.kind == "sqlite" else PostgresSaver
-        async with saver(self.where, limits=limits, **self.settings) as opened:
+        kind = SqliteSaver if self.kind == "sqlite" else PostgresSaver
+        saver = kind(self.where, limits=limits, **self.settings)
+        if around is not None:
+            saver._backend = around(saver._backend)  # noqa: SLF001 - nobody else needs a door there
+        async with saver as opened:
             yield opened
 
 

@@ -15,6 +15,7 @@ import anyio
 import anyio._backends._asyncio  # anyio imports them at the first run, which every child's is
 import anyio._backends._trio
 
+from persistence.errors import BackendOpenError
 from persistence.sqlite import opening
 from persistence.writer.limits import Limits
 from tests.crash.failpoints import Failpoints, watch_statements, watch_units
@@ -27,6 +28,10 @@ from tests.torture.appending.places import Place
 
 SMALL_LOG = 2**17
 """Bytes that opening gives the write-ahead log before it is used: enough for these runs."""
+
+
+PATIENCE = 200
+"""Calls that may fail one after the other before a fault should be over."""
 
 
 class StartingLine:
@@ -73,8 +78,13 @@ def start(
     line: StartingLine | None = None,
     limits: Limits | None = None,
     gate: str = "",
+    finishes: bool = False,
 ) -> Forked:
-    """Start a process of clients; ``fatal`` is the place of the commit path at which it is signalled, 0 for none."""
+    """Start a process of clients.
+
+    ``fatal`` is the place of the commit path at which it is signalled, 0 for none. With ``finishes`` it appends to each
+    thread once more at the end, which must work.
+    """
     told = {
         "place": asdict(place),
         "work": asdict(work),
@@ -85,6 +95,7 @@ def start(
         "line": "" if line is None else str(line.path),
         "limits": {} if limits is None else asdict(limits),
         "gate": gate,
+        "finishes": finishes,
     }
     return zygote.start(append, told=told)
 
@@ -107,6 +118,11 @@ def append(told: dict[str, Any]) -> None:
                 StartingLine(Path(told["line"])).wait()
             points.armed = True
             await clients.run()
+            if told["finishes"]:
+                await clients.finish(tries=PATIENCE)
         log.told(unexpected=clients.unexpected, passed=points.passed)
 
-    anyio.run(main, backend=told["loop"])
+    try:
+        anyio.run(main, backend=told["loop"])
+    except BackendOpenError as error:
+        log.told(unexpected=[], unopened=str(error))
