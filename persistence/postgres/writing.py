@@ -12,6 +12,7 @@ from persistence.postgres import jsonb
 from persistence.postgres.statements import QUERIES
 from persistence.writer.batching import Merged, Segment
 from persistence.writer.decoding import unreferenced
+from persistence.writer.encoding import checksum_of_facts
 from persistence.writer.fencing import forks, origin, uprooted
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def _columns(rows: Sequence[tuple[Any, ...]], count: int) -> Columns:
 
 def _checkpoint(row: CheckpointRow) -> tuple[Any, ...]:
     body, kind = jsonb.sealed(row[5])
+    kind += checksum_of_facts(row[3], jsonb.canonical(row[6]).encode())
     return (*row[:4], kind, msgspec.Raw(body.encode()), msgspec.Raw(jsonb.stored(row[6]).encode()))
 
 

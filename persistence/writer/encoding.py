@@ -23,7 +23,7 @@ ADDITION = "+add"
 """Ends the type of a blob that holds an Addition; also part of its place, so that it cannot pass for a whole value."""
 
 CHECKSUM = "json:"
-"""Starts the type of a checkpoint row; the CRC-32 of its JSON follows."""
+"""Starts the type of a checkpoint row; the CRC-32 of its JSON follows, and that of its parent and metadata."""
 
 ROWS, LINEAGE = "rows", "lineage"
 """Private keys in a checkpoint's JSON: the channels whose values are blob rows, and what additive ones rest on."""
@@ -182,8 +182,14 @@ class Encoder:
 
 
 def checksum(data: bytes) -> str:
-    """Return the type under which a checkpoint's JSON is stored."""
+    """Return the first part of the type under which a checkpoint's JSON is stored; rows of old have no other."""
     return f"{CHECKSUM}{zlib.crc32(data):08x}"
+
+
+def checksum_of_facts(parent: str | None, metadata: bytes) -> str:
+    """Return the second part: for what stands beside the JSON."""
+    around = "" if parent is None else f"{parent}\0"
+    return f":{zlib.crc32(metadata, zlib.crc32(around.encode('utf-8', 'surrogatepass'))):08x}"
 
 
 def _checkpoint_row(
@@ -201,5 +207,6 @@ def _checkpoint_row(
         }
     data = plain_json.dump(body, "The checkpoint")
     plain_json.check(metadata, "metadata")
-    facts = plain_json.dump(metadata, "metadata").decode()
-    return unit.thread_id, unit.checkpoint_ns, checkpoint_id, parent, checksum(data), data.decode(), facts
+    facts = plain_json.dump(metadata, "metadata")
+    kind = checksum(data) + checksum_of_facts(parent, facts)
+    return unit.thread_id, unit.checkpoint_ns, checkpoint_id, parent, kind, data.decode(), facts.decode()

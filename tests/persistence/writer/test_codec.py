@@ -309,14 +309,17 @@ def test_damage_names_where_it_is() -> None:
     flipped = bytes([*blob[5][:-1], blob[5][-1] ^ 1])
     cases = {
         "checksum does not match": damaged(rows, checkpoint=(*row[:5], row[5].replace('"v":4', '"v":5'), row[6])),
-        "does not parse .DecodeError": damaged(rows, checkpoint=(*row[:6], "{")),
+        "its checksum": damaged(rows, checkpoint=(*row[:6], row[6].replace("{", '{"more":1,', 1))),
+        "content": damaged(rows, checkpoint=(*row[:3], "another", *row[4:])),
+        "does not parse .DecodeError": damaged(rows, checkpoint=(*row[:4], checksum(row[5].encode()), row[5], "{")),
+        "it holds checkpoint 'c'": damaged(rows, checkpoint=(*row[:2], "d", *row[3:])),
         "channel 'a' has no stored value for version v.a": damaged(rows, blobs=()),
         "channel 'a' cannot be read: .*damaged": damaged(rows, blobs=[(*blob[:5], flipped)]),
         "channel 'a' holds 'msgpack.add'": damaged(rows, blobs=[(*blob[:4], "msgpack+add", blob[5])]),
         "write of task job to channel 'b' cannot be read": damaged(rows, writes=[(*write[:7], b"", "")]),
     }
     for words, broken in cases.items():
-        with pytest.raises(CorruptDataError, match=f"Checkpoint c of thread 't', namespace 'ns'.*{words}"):
+        with pytest.raises(CorruptDataError, match=f"Checkpoint [cd] of thread 't', namespace 'ns'.*{words}"):
             back(serializer, broken)
     with pytest.raises(UnknownTypeError, match="Checkpoint c of thread 't'.*channel 'a'"):
         back(serializer, damaged(rows, blobs=[(*blob[:4], "newer", blob[5])]))
