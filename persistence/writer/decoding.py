@@ -19,6 +19,19 @@ if TYPE_CHECKING:
     from persistence.contracts.backend import BlobKey, CheckpointRow, Page, WriteRow
 
 
+class _Body(msgspec.Struct):
+    """What a checkpoint's JSON must look like wherever it says anything, so that nobody above has to doubt it."""
+
+    id: str
+    channel_values: dict[str, Any]
+    channel_versions: dict[str, str | int | float]
+    rows: list[str]
+    lineage: dict[str, list[tuple[int, str, int]]] = {}
+    versions_seen: dict[str, dict[str, str | int | float]] = {}
+    updated_channels: list[str] | None = None
+    ts: str = ""
+
+
 class _References(msgspec.Struct):
     """The part of a checkpoint's JSON that says which blob rows it rests on."""
 
@@ -26,6 +39,9 @@ class _References(msgspec.Struct):
     rows: list[str] = []
     lineage: dict[str, list[tuple[int, str | int | float, int]]] = {}
 
+
+_GROWING = frozenset({list, str})
+"""Types of the values that are stored as what they gained."""
 
 DAMAGE = (msgspec.MsgspecError, UnicodeEncodeError)
 """What parsing damaged JSON raises; bytes that are no UTF-8 arrive as escaped surrogates."""
@@ -93,17 +109,17 @@ class Decoder:
             _corrupt(row, "its checksum does not match its content")
         try:
             body = plain_json.decode(text)
-            metadata = plain_json.decode(metadata_text)
-            rows: list[str] = body.pop(ROWS)
-            lineage = {
-                channel: tuple(Mark(*mark) for mark in marks) for channel, marks in body.pop(LINEAGE, {}).items()
-            }
+            checked = msgspec.convert(body, _Body)
+            metadata = msgspec.convert(plain_json.decode(metadata_text), dict[str, Any])
+            del body[ROWS]
+            body.pop(LINEAGE, None)
+            lineage = {channel: tuple(Mark(*mark) for mark in marks) for channel, marks in checked.lineage.items()}
             values: dict[str, Any] = body["channel_values"]
-            versions = {channel: body["channel_versions"][channel] for channel in rows}
-        except (*DAMAGE, KeyError, TypeError, AttributeError) as error:
+            versions = {channel: checked.channel_versions[channel] for channel in checked.rows}
+        except (*DAMAGE, KeyError, RecursionError) as error:
             _corrupt(row, f"it does not parse ({type(error).__name__}: {error})", error)
-        if body.get("id") != checkpoint_id:
-            _corrupt(row, f"it holds checkpoint {body.get('id')!r:.80}")
+        if checked.id != checkpoint_id:
+            _corrupt(row, f"its content is that of checkpoint {checked.id!r:.80}")
         if self._seals and values:
             message = f"{_title(row)} holds plain values of {sorted(values)}; a serializer that encrypts reads none."
             raise DecryptionError(message)
@@ -122,18 +138,21 @@ class Decoder:
     def _channel(self, row: CheckpointRow, channel: str, version: Any, marks: Sequence[Mark] | None, page: Page) -> Any:
         if marks is None:
             return self._blob(row, channel, str(version), page, addition=False)
-        if str(marks[-1].version) != str(version):
+        if not marks or str(marks[-1].version) != str(version):
             _corrupt(row, f"the lineage of channel {channel!r} does not end at its version")
         value: Any = None
         for position, mark in enumerate(marks):
             held = self._blob(row, channel, str(mark.version), page, addition=position > 0)
             if position == 0:
                 value = held
+                if type(value) not in _GROWING:
+                    _corrupt(row, f"channel {channel!r} holds a {type(value).__name__}, to which nothing can be added")
             else:
                 base = marks[position - 1]
-                if not isinstance(held, list) or held[:4] != [base.index, base.version, base.length, mark.index]:
+                follows = [base.index, base.version, base.length, mark.index]
+                if type(held) is not list or held[:-1] != follows or type(held[-1]) is not type(value):
                     _corrupt(row, f"channel {channel!r} has an addition that does not follow its base")
-                value = value + held[4] if isinstance(value, str) else [*value, *held[4]]
+                value = value + held[-1]
             if len(value) != mark.length:
                 _corrupt(row, f"channel {channel!r} is {len(value)} long at version {mark.version}, not {mark.length}")
         return value

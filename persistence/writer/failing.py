@@ -55,10 +55,9 @@ def halves(batch: Sequence[T]) -> tuple[Sequence[T], Sequence[T]]:
 class Losses:
     """What could not be saved, so that nothing is saved on top of it: never step N without step N-1.
 
-    Two kinds. A checkpoint that was not saved is no parent for anyone, now or later; unless it is found in storage after
-    all, as the outcome of a commit may be unknown. A checkpoint that lacks writes of
-    a lost unit is a parent again once the run has heard of it and sends them anew; only what had been accepted before
-    that moment fails.
+    Two kinds. A checkpoint that was not saved is no parent for anyone, now or later; unless it is found in storage
+    after all, because the outcome of its commit was unknown. A checkpoint that lacks writes of a lost unit is a parent
+    again once the run has heard of it and sends them anew; only what had been accepted before that moment fails.
     """
 
     def __init__(self, limits: Limits) -> None:

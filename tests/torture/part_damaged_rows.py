@@ -29,7 +29,7 @@ ROUNDS: Final = 3
     "damaged-rows",
     "A row that was damaged, cut, exchanged or replaced is an error that names its checkpoint; all others are read.",
     full=3000,
-    short=120,
+    short=57,
 )
 def damaged_rows(cases: int, seed: int) -> Report:
     """Each case harms one row, reads every checkpoint, and mends the row."""

@@ -9,7 +9,7 @@ import anyio
 
 from persistence.writer.limits import Limits
 from tests.crash.tracing import traced, why_not
-from tests.crash.zygote import Zygote
+from tests.crash.zygote import Forked, Zygote
 from tests.torture.appending import processes
 from tests.torture.appending.clients import Work, graph_of
 from tests.torture.appending.finding import judged
@@ -56,7 +56,9 @@ def disk_errors(cases: int, seed: int) -> Report:
             fault = _fault(dice, number)
             mode, loop = MODES[number % 3], LOOPS[number // 3 % 2]
             with made.place("sqlite") as place:
-                said, failures, refused = _round(made, zygote, place, Work(seed + number, mode, faults=True), loop, fault)
+                said, failures, refused = _round(
+                    made, zygote, place, Work(seed + number, mode, faults=True), loop, fault
+                )
             violations += [f"{mode}, {loop}, {fault}: {each}" for each in said]
             met += failures
             unopened += refused
@@ -75,7 +77,7 @@ def _round(
 ) -> tuple[list[str], int, bool]:
     log, gate = made.file("log"), made.file("gate")
 
-    def start() -> processes.Forked:
+    def start() -> Forked:
         return processes.start(zygote, place, work, log, loop=loop, limits=LIMITS, gate=str(gate), finishes=True)
 
     traced(start, gate, fault.options(place.where)).succeed()

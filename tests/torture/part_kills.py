@@ -72,7 +72,7 @@ def kills(cases: int, seed: int) -> Report:
     "kills-list-append",
     "Clients killed at any place, twice in a row: what they had been told is there, and the threads go on.",
     full=500,
-    short=6,
+    short=4,
 )
 def kills_list_append(cases: int, seed: int) -> Report:
     """Each case is a kill; two processes are killed and a third goes on, then all is judged. LangGraph likewise."""

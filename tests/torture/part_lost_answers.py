@@ -51,7 +51,7 @@ class LosingAnswers:
     "lost-answers",
     "A commit whose answer is lost, done or not, is tried again: nothing twice, nothing missing, and threads go on.",
     full=300,
-    short=12,
+    short=6,
 )
 def lost_answers(cases: int, seed: int) -> Report:
     """Each case is a history in which almost every second answer is lost."""

@@ -312,7 +312,7 @@ def test_damage_names_where_it_is() -> None:
         "its checksum": damaged(rows, checkpoint=(*row[:6], row[6].replace("{", '{"more":1,', 1))),
         "content": damaged(rows, checkpoint=(*row[:3], "another", *row[4:])),
         "does not parse .DecodeError": damaged(rows, checkpoint=(*row[:4], checksum(row[5].encode()), row[5], "{")),
-        "it holds checkpoint 'c'": damaged(rows, checkpoint=(*row[:2], "d", *row[3:])),
+        "its content is that of checkpoint 'c'": damaged(rows, checkpoint=(*row[:2], "d", *row[3:])),
         "channel 'a' has no stored value for version v.a": damaged(rows, blobs=()),
         "channel 'a' cannot be read: .*damaged": damaged(rows, blobs=[(*blob[:5], flipped)]),
         "channel 'a' holds 'msgpack.add'": damaged(rows, blobs=[(*blob[:4], "msgpack+add", blob[5])]),

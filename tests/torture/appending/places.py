@@ -43,7 +43,7 @@ class Place:
         kind = SqliteSaver if self.kind == "sqlite" else PostgresSaver
         saver = kind(self.where, limits=limits, **self.settings)
         if around is not None:
-            saver._backend = around(saver._backend)  # noqa: SLF001 - nobody else needs a door there
+            saver._backend = around(saver._backend)
         async with saver as opened:
             yield opened
 
