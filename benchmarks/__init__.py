@@ -5,7 +5,8 @@
     python -m benchmarks durability ...     modes, databases and loads of your choice; --help tells them
     python -m benchmarks --only NAME        one question (repeat the option for more)
     python -m benchmarks --json now.json    keep the figures; --compare old.json says what became of older ones
-    python -m benchmarks report now.json    kept figures as one HTML page with pictures; --png FOLDER makes those as files
+    python -m benchmarks durability --graph app:graph --input '{"text": "hello"}'       a graph of your own
+    python -m benchmarks report now.json    kept figures as one HTML page with pictures; --png FOLDER for files
     python -m benchmarks.profile NAME       where a superstep's time goes
 
 Method. Contenders of a case take turns, A B A B, after a warm-up that is thrown away, so that a slow minute of the
@@ -23,6 +24,10 @@ with its defaults, Valkey with ``appendfsync always``. The servers come from whe
 measured; ``--url`` names one of your own. Raw limits move the bytes that a superstep stores, in the same run, without
 an engine. Peers run with what their makers recommend, printed above each report. On a tmpfs an fsync is free:
 ``--directory`` chooses the disk.
+
+Before and after each question two yardsticks are taken: a loop in Python, and an fsync of a few bytes. Comparing calls
+a figure slower only if its repeats lie clear of the old ones, by more than half the range of either, and if it fell
+behind by more than the yardsticks did: else it is noise, or the machine.
 
 The machine is kept with the figures: processor, load, memory, filesystem, versions, commit. Figures
 taken while the machine does something else are worth little: look at the load, and at the noise.

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
 import benchmarks
 from benchmarks import bench_durability, peers, results
+from benchmarks.durability import own
 from benchmarks.durability.grid import BACKENDS, FULL, MODES, SHORT, Grid, parse_size
-from benchmarks.harness import Question
+from benchmarks.harness import Question, Session
 from benchmarks.page.files import write_page, write_pictures
 from benchmarks.sweeping import ORDER, Wishes, chosen, sweep
+from runtime.cli.failing import CommandError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,8 +29,12 @@ T = TypeVar("T")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Do what the command line says; 1 if a contender failed."""
-    options = parser().parse_args(argv)
-    return int(options.work(options))
+    whole = parser()
+    options = whole.parse_args(argv)
+    try:
+        return int(options.work(options))
+    except (CommandError, OSError, ValueError, msgspec.MsgspecError) as error:
+        whole.exit(2, f"{whole.prog}: {error}\n")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -70,6 +79,8 @@ def _add_durability(commands: Any) -> None:
     command.add_argument("--state-size", type=_list(parse_size), metavar="N,N", help="bytes: 100, 10KB, 1MB")
     command.add_argument("--node-ms", type=_list(_time), metavar="N,N", help="how long each node takes")
     command.add_argument("--concurrency", type=_list(_positive), metavar="N,N", help="runs at once")
+    command.add_argument("--graph", metavar="MODULE:GRAPH", help="a graph of your own instead of a chain")
+    command.add_argument("--input", type=_json, metavar="JSON", help="the input of its runs")
     command.set_defaults(work=partial(_durability, command))
 
 
@@ -115,7 +126,11 @@ def _durability(command: argparse.ArgumentParser, options: argparse.Namespace) -
     urls = {served[0]: options.url} if options.url else {}
     wishes = _wishes(options, urls=urls)
     wishes = replace(wishes, sides=wishes.sides or [peers.OURS])
-    over = partial(bench_durability.over, grid=grid, sides=peers.sides(wishes.sides))
+    over: Callable[[Session], None] = partial(bench_durability.over, grid=grid, sides=peers.sides(wishes.sides))
+    if options.graph:
+        if options.state_size or options.node_ms or wishes.sides != [peers.OURS]:
+            command.error("--graph brings its own states and nodes, and runs on this engine alone")
+        over = partial(own.over, grid=grid, target=options.graph, given=options.input)
     return sweep([Question("durability", "latency and throughput of a superstep", over)], wishes)
 
 
@@ -152,6 +167,14 @@ def _positive(text: str) -> int:
         message = f"at least 1, not {text}"
         raise ValueError(message)
     return number
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        message = f"not JSON: {error}"
+        raise argparse.ArgumentTypeError(message) from error
 
 
 def _time(text: str) -> float:

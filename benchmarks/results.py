@@ -145,6 +145,8 @@ class Report(msgspec.Struct):
     machine: dict[str, str]
     settings: dict[str, list[str]]
     answers: list[Answer]
+    yardsticks: dict[str, list[float]] = {}
+    """What the machine itself took, in microseconds, each time before a question."""
 
     def save(self, path: Path) -> None:
         """Write the report as JSON."""
@@ -165,43 +167,3 @@ def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
     """Return k of the best ``cost = c * size ** k``: the slope of a least-squares line through the logarithms."""
     slope, _ = statistics.linear_regression([math.log(x) for x in sizes], [math.log(y) for y in costs])
     return slope
-
-
-class Change(msgspec.Struct, frozen=True):
-    """A contender's case in an old and a new report."""
-
-    question: str
-    case: str
-    label: str
-    unit: str
-    old: Spread
-    new: Spread
-
-    @property
-    def factor(self) -> float:
-        """New median over old: below 1 is an improvement."""
-        return self.new.median / self.old.median if self.old.median else math.inf
-
-    @property
-    def verdict(self) -> str:
-        """``better`` or ``worse`` where the ranges do not touch, else ``within noise``."""
-        if self.new.high < self.old.low:
-            return "better"
-        return "worse" if self.new.low > self.old.high else "within noise"
-
-
-def changes(old: Report, new: Report) -> list[Change]:
-    """Pair what both reports measured, in the new report's order."""
-    before = {
-        (answer.question, case.name, label): series
-        for answer in old.answers
-        for case in answer.cases
-        for label, series in case.series.items()
-    }
-    return [
-        Change(answer.question, case.name, label, case.unit, spread(past.values), spread(series.values))
-        for answer in new.answers
-        for case in answer.cases
-        for label, series in case.series.items()
-        if (past := before.get((answer.question, case.name, label))) is not None
-    ]

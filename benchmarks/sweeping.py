@@ -89,6 +89,7 @@ def sweep(questions: Sequence[Question], wishes: Wishes) -> int:
         tables.show_header(console, found)
         _ask(console, session, questions, found, wishes.json)
     tables.show_summary(console, found)
+    tables.show_yardsticks(console, found)
     if old:
         tables.show_changes(console, old, found)
     if wishes.html:
@@ -109,7 +110,15 @@ def _ask(
         session.advance = lambda: progress.advance(cases)
         for question in questions:
             progress.update(cases, total=None, completed=0)
-            tables.show_answer(console, session.ask(question))
+            _take_yardsticks(session, found)
+            answer = session.ask(question)
+            _take_yardsticks(session, found)
+            tables.show_answer(console, answer)
             if kept:
                 found.save(kept)
             progress.advance(bar)
+
+
+def _take_yardsticks(session: Session, found: results.Report) -> None:
+    for name, taken in machine.yardsticks(session.directory).items():
+        found.yardsticks.setdefault(name, []).append(taken)

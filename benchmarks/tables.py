@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from rich.panel import Panel
 from rich.table import Table
 
-from benchmarks.results import BARE, STEP, Spread, changes, spread
+from benchmarks.comparing import BETTER, MACHINE, NOISE, WORSE, Change, changes
+from benchmarks.results import BARE, STEP, Spread, spread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
     from benchmarks.results import Answer, Case, Report, Series
 
-COLOURS = {"better": "green", "worse": "red", "within noise": "dim"}
+COLOURS = {BETTER: "green", WORSE: "red", MACHINE: "yellow"}
 
 
 def show_header(console: Console, report: Report) -> None:
@@ -148,21 +150,48 @@ def show_summary(console: Console, report: Report) -> None:
 
 
 def show_changes(console: Console, old: Report, new: Report) -> None:
-    """Print what became of every number of an older report."""
+    """Print what became better or worse than in an older report, beyond the noise."""
+    found = changes(old, new)
+    told = [change for change in found if change.verdict != NOISE]
     table = Table(title=f"since {old.machine.get('date')} ({old.machine.get('commit')})", title_justify="left")
-    for heading in ("question", "case", "side"):
+    for heading in ("question", "case", "contender"):
         table.add_column(heading)
-    for heading in ("old", "new", "new / old", ""):
+    for heading in ("old (min .. max)", "new (min .. max)", "new / old", ""):
         table.add_column(heading, justify="right")
-    for change in changes(old, new):
+    for change in sorted(told, key=_worst_first):
         table.add_row(
             change.question,
             change.case,
             change.label,
-            f"{number(change.old.median)} {change.unit}",
-            f"{number(change.new.median)} {change.unit}",
+            f"{ranged(change.old)} {change.unit}",
+            f"{ranged(change.new)} {change.unit}",
             f"{change.factor:.2f}",
             change.verdict,
             style=COLOURS[change.verdict],
         )
-    console.print(table)
+    if told:
+        console.print(table)
+    counts = Counter(change.verdict for change in found)
+    console.print(
+        f"Of {len(found)} figures that both have, {counts[WORSE]} became slower or larger beyond the noise, "
+        f"{counts[BETTER]} better, {counts[MACHINE]} changed as the machine did, {counts[NOISE]} stayed within noise."
+    )
+    for name in new.yardsticks:
+        if past := old.yardsticks.get(name):
+            factor = spread(new.yardsticks[name]).median / spread(past).median
+            console.print(f"The machine itself: {name} takes {factor:.2f} times what it took.", style="dim")
+
+
+def _worst_first(change: Change) -> tuple[bool, float]:
+    return change.verdict != WORSE, -change.factor
+
+
+def ranged(found: Spread) -> str:
+    """Return a median with its range as text."""
+    return f"{number(found.median)} ({number(found.low)} .. {number(found.high)})"
+
+
+def show_yardsticks(console: Console, report: Report) -> None:
+    """Print what the machine itself took, and how much that varied."""
+    for name, values in report.yardsticks.items():
+        console.print(f"yardstick: {name} {number(spread(values).median)} µs, noise {noise(values)}", style="dim")

@@ -22,7 +22,7 @@ from benchmarks.results import Sample
 from persistence.writer.saver import GroupCommitSaver
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
     from benchmarks.durability.grid import Cell
     from benchmarks.peers import Side
@@ -31,7 +31,7 @@ ENOUGH = 0.25
 """Seconds that runs one after the other go on in a sample."""
 _MARKS: ContextVar[list[float]] = ContextVar("marks")
 """When each node of the current run began and ended."""
-_THREADS = count()
+THREADS = count()
 """Threads of all samples: those of one database must not meet."""
 
 
@@ -55,7 +55,7 @@ async def measure(side: Side, cell: Cell, saver: object = None, durability: str 
     await run()
     latencies.clear()
     with Stopwatch() as watch:
-        runs = await _together(run, cell.runs) if cell.runs > 1 else await _in_turn(run)
+        runs = await together(run, cell.runs) if cell.runs > 1 else await in_turn(run)
     return watch.micros.per(runs * cell.steps).having(latencies)
 
 
@@ -99,7 +99,7 @@ async def _watched(graph: Any, given: Payload, steps: int, options: Mapping[str,
     """Run once, on a thread of its own; return the latency of each superstep in microseconds."""
     marks: list[float] = []
     _MARKS.set(marks)
-    result = await graph.ainvoke(given, config(next(_THREADS)), **options)
+    result = await graph.ainvoke(given, config(next(THREADS)), **options)
     marks.append(time.perf_counter())
     if result["count"] != steps or len(marks) != 2 * steps + 1:
         message = f"a run of {steps} supersteps ended at {result['count']} after {len(marks) // 2} nodes"
@@ -107,7 +107,8 @@ async def _watched(graph: Any, given: Payload, steps: int, options: Mapping[str,
     return [(after - end) * MICRO for end, after in zip(marks[1::2], marks[2::2], strict=True)]
 
 
-async def _in_turn(run: Any) -> int:
+async def in_turn(run: Callable[[], Awaitable[object]]) -> int:
+    """Run one after the other for a while; return how often."""
     runs = 0
     enough = time.perf_counter() + ENOUGH
     while time.perf_counter() < enough:
@@ -116,7 +117,8 @@ async def _in_turn(run: Any) -> int:
     return runs
 
 
-async def _together(run: Any, runs: int) -> int:
+async def together(run: Callable[[], Coroutine[Any, Any, object]], runs: int) -> int:
+    """Run so many at once; return how many."""
     async with anyio.create_task_group() as group:
         for _ in range(runs):
             group.start_soon(run)

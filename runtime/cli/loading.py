@@ -38,7 +38,7 @@ async def load_graph(target: str, saver: Any) -> CompiledStateGraph:
         except Exception as error:
             raise _failed(f"{target} does not compile", error) from error
     if isinstance(found, CompiledStateGraph):
-        return found if saver is None else _with_saver(found, saver)
+        return found if saver is None else with_saver(found, saver)
     msg = (
         f"{target} is a {type(found).__name__}, not a graph: it must be a StateGraph, a compiled graph, or a function "
         "that takes no arguments and returns one."
@@ -90,7 +90,8 @@ async def _made(function: Any, target: str) -> Any:
         raise _failed(f"{target} was called to make the graph and failed", error) from error
 
 
-def _with_saver(graph: CompiledStateGraph, saver: Any) -> CompiledStateGraph:
+def with_saver(graph: CompiledStateGraph, saver: Any) -> CompiledStateGraph:
+    """Return the graph with another saver, or with none."""
     program = copy.copy(graph.program)
     program.saver = saver
     return type(graph)(graph.builder, program)

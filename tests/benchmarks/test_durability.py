@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -124,6 +125,46 @@ def test_the_command_measures_what_it_is_asked_to(tmp_path: Path, capsys: pytest
     assert "sqlite, 10 B, 1 run, 0 ms" in capsys.readouterr().out
 
 
+OWN = """
+import operator
+from typing import Annotated, TypedDict
+from runtime.graph import END, START, StateGraph
+
+class State(TypedDict):
+    n: Annotated[int, operator.add]
+
+graph = StateGraph(State)
+for name in ("a", "b", "c"):
+    graph.add_node(name, lambda state: {"n": 1})
+graph.add_edge(START, "a")
+graph.add_edge(START, "b")
+graph.add_edge(["a", "b"], "c")
+graph.add_edge("c", END)
+"""
+
+
+@pytest.mark.slow
+def test_a_graph_of_ones_own_is_measured_and_compared_with_its_past(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its supersteps are counted, not its nodes."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    (tmp_path / "ownmod.py").write_text(OWN)
+    words = "durability --graph ownmod:graph --backend sqlite --modes sync --concurrency 1 --repeats 1 --json now.json"
+    assert main([*words.split(), "--input", '{"n": 0}']) == 0
+    (answer,) = results.load(tmp_path / "now.json").answers
+    (case,) = answer.cases
+    assert case.name == "sqlite, ownmod:graph, 1 run"
+    assert answer.notes[0].startswith("ownmod:graph: 2 supersteps a run")
+    watched = case.series["sync"].latency
+    assert watched is not None
+    assert watched.count % 2 == 0
+    capsys.readouterr()
+    assert main(["durability", *words.split()[1:], "--compare", "now.json", "--input", '{"n": 0}']) == 0
+    assert "figures that both have" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
@@ -133,6 +174,10 @@ def test_the_command_measures_what_it_is_asked_to(tmp_path: Path, capsys: pytest
         ("durability --node-ms -1", "milliseconds"),
         ("durability --backend sqlite --url redis://here", "--url names one server"),
         ("--only nothing", "invalid choice"),
+        ("durability --graph app:graph --state-size 10", "--graph brings its own states"),
+        ("durability --graph app:graph --input {", "not JSON"),
+        ("durability --graph nowhere_at_all:graph", "There is no module 'nowhere_at_all'"),
+        ("report nowhere.json", "No such file"),
     ],
 )
 def test_what_cannot_be_asked_is_told(words: str, complaint: str, capsys: pytest.CaptureFixture[str]) -> None:

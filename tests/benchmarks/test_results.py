@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks.results import Answer, Case, Report, Sample, Series, changes, exponent, load, spread
+from benchmarks.results import Answer, Case, Report, Sample, Series, exponent, load, spread
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,19 +78,3 @@ def test_a_report_survives_json(tmp_path: Path) -> None:
     saved = report(slow=[2.0, 3.0], fast=[1.0, 1.5])
     saved.save(tmp_path / "report.json")
     assert load(tmp_path / "report.json") == saved
-
-
-@pytest.mark.parametrize(
-    ("new", "verdict"),
-    [([1.0, 1.1], "better"), ([4.0, 5.0], "worse"), ([2.5, 1.0], "within noise")],
-)
-def test_a_change_counts_only_where_the_ranges_do_not_touch(new: list[float], verdict: str) -> None:
-    """Old was 2 to 3."""
-    (change,) = changes(report(slow=[2.0, 3.0]), report(slow=new))
-    assert change.verdict == verdict
-    assert change.factor == pytest.approx(spread(new).median / 2.5)
-
-
-def test_only_what_both_reports_measured_is_compared() -> None:
-    """A side that was not there before has no past."""
-    assert [change.label for change in changes(report(slow=[1.0]), report(slow=[1.0], fast=[1.0]))] == ["slow"]
