@@ -7,6 +7,7 @@
     python -m benchmarks --json now.json    keep the figures; --compare old.json says what became of older ones
     python -m benchmarks durability --graph app:graph --input '{"text": "hello"}'       a graph of your own
     python -m benchmarks report now.json    kept figures as one HTML page with pictures; --png FOLDER for files
+    python -m benchmarks readme --write     README.md's table from benchmarks/measured.json
     python -m benchmarks.profile NAME       where a superstep's time goes
 
 Method. Contenders of a case take turns, A B A B, after a warm-up that is thrown away, so that a slow minute of the

@@ -10,7 +10,7 @@ from benchmarks.results import STEP, ratios
 NODES = 20
 
 
-@question("sqlite-one", "the chain on SQLite, one run at a time")
+@question("sqlite-one", "the chain on SQLite, one run at a time", short=True)
 def sqlite_one(session: Session) -> None:
     """Ask it for each durability, and what the stricter ones cost over ``exit``."""
     load = Load(NODES, session.pick(full=5, quick=3))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 import benchmarks
-from benchmarks import bench_durability, peers, results
+from benchmarks import bench_durability, peers, readme, results
 from benchmarks.durability import own
 from benchmarks.durability.grid import BACKENDS, FULL, MODES, SHORT, Grid, parse_size
 from benchmarks.harness import Question, Session
@@ -50,6 +50,7 @@ def parser() -> argparse.ArgumentParser:
     commands = whole.add_subparsers(title="commands", metavar="")
     _add_durability(commands)
     _add_report(commands)
+    _add_readme(commands)
     return whole
 
 
@@ -94,6 +95,33 @@ def _add_report(commands: Any) -> None:
     command.add_argument("--html", type=Path, default=Path("report.html"), metavar="FILE", help="report.html if left")
     command.add_argument("--png", type=Path, metavar="FOLDER", help="each picture as a PNG file too")
     command.set_defaults(work=_report)
+
+
+def _add_readme(commands: Any) -> None:
+    command = commands.add_parser(
+        "readme",
+        help="the table in README.md",
+        description="Print the table of README.md from kept figures, or write it there.",
+    )
+    command.add_argument(
+        "found",
+        type=Path,
+        nargs="?",
+        default=readme.MEASURED,
+        metavar="FILE.json",
+        help="benchmarks/measured.json if left",
+    )
+    command.add_argument("--write", action="store_true", help="write it into README.md")
+    command.set_defaults(work=_readme)
+
+
+def _readme(options: argparse.Namespace) -> int:
+    found = results.load(options.found)
+    if options.write:
+        readme.README.write_text(readme.inserted(readme.README.read_text("utf-8"), found), "utf-8")
+    else:
+        sys.stdout.write(f"{readme.section(found)}\n")
+    return 0
 
 
 def _report(options: argparse.Namespace) -> int:

@@ -20,7 +20,7 @@ def facts(directory: Path) -> dict[str, str]:
         "cpu": f"{cpu()} x {os.cpu_count()}",
         "load": " ".join(f"{value:.2f}" for value in os.getloadavg()),
         "memory": memory(),
-        "system": f"{platform.system()} {platform.release()}",
+        "system": f"{platform.system()} {platform.release().partition('-')[0]}",
         "disk": filesystem(directory),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "sqlite": sqlite3.sqlite_version,

@@ -22,6 +22,11 @@ BARE = "no checkpointer"
 """The contender that keeps nothing: what it takes is no cost of durability."""
 
 
+def digits(value: float) -> float:
+    """Return a value to six digits: more are no information, and a large part of a kept report."""
+    return float(f"{value:.6g}")
+
+
 class Spread(msgspec.Struct, frozen=True):
     """The middle and the ends of some values."""
 
@@ -52,7 +57,7 @@ class Distribution(msgspec.Struct, frozen=True):
     def of(cls, values: Sequence[float]) -> Distribution:
         """Summarise values; a quantile is the smallest value that so many do not exceed."""
         ordered = sorted(values)
-        return cls(len(ordered), [ordered[max(0, math.ceil(q * len(ordered)) - 1)] for q in QUANTILES])
+        return cls(len(ordered), [digits(ordered[max(0, math.ceil(q * len(ordered)) - 1)]) for q in QUANTILES])
 
     def at(self, quantile: float) -> float:
         """Return one of the kept quantiles."""
@@ -93,8 +98,8 @@ class Series(msgspec.Struct, frozen=True):
         """Turn samples into a series."""
         watched = [Distribution.of(sample.latencies) for sample in samples if sample.latencies]
         return cls(
-            [sample.value for sample in samples],
-            [sample.cpu for sample in samples if sample.cpu is not None],
+            [digits(sample.value) for sample in samples],
+            [digits(sample.cpu) for sample in samples if sample.cpu is not None],
             Distribution.of([one for sample in samples for one in sample.latencies]) if watched else None,
             [found.at(0.5) for found in watched],
             [found.at(0.99) for found in watched],
@@ -150,7 +155,7 @@ class Report(msgspec.Struct):
 
     def save(self, path: Path) -> None:
         """Write the report as JSON."""
-        path.write_bytes(msgspec.json.format(msgspec.json.encode(self)))
+        path.write_bytes(msgspec.json.encode(self) + b"\n")
 
 
 def load(path: Path) -> Report:
