@@ -32,6 +32,7 @@ ORDER = (
     "sqlite-many",
     "postgres-one",
     "postgres-many",
+    "threads",
     "memory-saver",
     "raw",
     "waiting",

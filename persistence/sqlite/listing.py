@@ -39,7 +39,7 @@ _SQL: Final = {
     name: (files("persistence.sqlite") / "sql" / f"{name}.sql").read_text("utf-8")
     for name in (
         "count_checkpoints", "count_threads", "list_checkpoints", "list_tables", "list_tasks", "list_threads",
-        "thread_bytes",
+        "sum_up_threads", "thread_bytes", "walk_threads",
     )
 }  # fmt: skip
 _TENANTS: Final = {"store_migrations": "a store", "cache_migrations": "a cache"}
@@ -58,7 +58,8 @@ class Listing:
 
     def threads(self, limit: int | None = None) -> list[ThreadSummary]:
         """Return threads, the last active first."""
-        rows = self._rows("list_threads", {"limit": -1 if limit is None else limit})
+        found = [row[0] for row in self._rows("list_threads", ())] if limit is None else self._newest(limit)
+        rows = self._rows("sum_up_threads", {"threads": msgspec.json.encode(found).decode()})
         return [ThreadSummary(row[0], row[1], row[2], summary(row[3:])) for row in rows]
 
     def thread_count(self) -> int:
@@ -98,6 +99,19 @@ class Listing:
             return None
         row = page.checkpoints[0]
         return stored(row, page, serializer, summary_of(row), self.tasks(*row[:3]))
+
+    def _newest(self, limit: int) -> list[str]:
+        """Return the threads that were active last, walking back from the newest checkpoint."""
+        found: dict[str, None] = {}
+        try:
+            with closing(self._connection.execute(_SQL["walk_threads"])) as walk:
+                for (thread_id,) in walk:
+                    found[thread_id] = None
+                    if len(found) >= limit:
+                        break
+        except sqlite3.Error as error:
+            raise read_fault(error, self._path) from error
+        return list(found)
 
     def _rows(self, query: str, values: Any) -> list[Any]:
         try:

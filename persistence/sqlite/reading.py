@@ -29,8 +29,10 @@ def load(connection: sqlite3.Connection, thread_id: str, checkpoint_ns: str, che
 
 def page(connection: sqlite3.Connection, query: Query) -> Page:
     """Return a page of checkpoints with their rows."""
-    conditions = " AND ".join(_conditions(query)) or "TRUE"
-    sql = QUERIES["page_of_checkpoints"].format(conditions=conditions)
+    # With a plus no index serves it: without, SQLite may walk through all threads until enough of one were met.
+    order = "+checkpoint_id" if query.thread_id is not None and query.checkpoint_ns is None else "checkpoint_id"
+    conditions = " AND ".join(_conditions(query, order)) or "TRUE"
+    sql = QUERIES["page_of_checkpoints"].format(conditions=conditions, checkpoint_id=order)
     after_thread, after_ns, after_id = query.after or (None, None, None)
     values = {
         "thread_id": query.thread_id,
@@ -46,20 +48,20 @@ def page(connection: sqlite3.Connection, query: Query) -> Page:
     return _snapshot(connection, lambda: checkpoint_rows(connection.execute(sql, values)))
 
 
-def _conditions(query: Query) -> list[str]:
+def _conditions(query: Query, order: str) -> list[str]:
     found: list[str] = []
     if query.thread_id is not None:
         found.append("thread_id = :thread_id")
     if query.checkpoint_ns is not None:
         found.append("checkpoint_ns = :checkpoint_ns")
     if query.checkpoint_id is not None:
-        found.append("checkpoint_id = :checkpoint_id")
+        found.append(f"{order} = :checkpoint_id")
     if query.before is not None:
-        found.append("checkpoint_id < :before")
+        found.append(f"{order} < :before")
     if query.after is not None:
         # The first condition is the one an index can use.
-        found.append("checkpoint_id <= :after_id")
-        found.append("(checkpoint_id, thread_id, checkpoint_ns) < (:after_id, :after_thread, :after_ns)")
+        found.append(f"{order} <= :after_id")
+        found.append(f"({order}, thread_id, checkpoint_ns) < (:after_id, :after_thread, :after_ns)")
     if query.filter is not None:
         found.append("metadata_matches(CAST(metadata AS BLOB), :filter)")
     return found

@@ -68,7 +68,7 @@ SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type,
     CAST(checkpoint AS BLOB), CAST(metadata AS BLOB)
 FROM checkpoints
 WHERE {conditions}
-ORDER BY checkpoint_id DESC, thread_id DESC, checkpoint_ns DESC
+ORDER BY {checkpoint_id} DESC, thread_id DESC, checkpoint_ns DESC
 LIMIT :limit;
 
 -- rows_of_checkpoints --

@@ -44,7 +44,7 @@ async def test_a_new_file_gets_tables_and_durable_settings(path: Path) -> None:
         assert await pragma(saver, "query_only", reader=True) == 1
         await saver.asetup()
     with sqlite3.connect(path) as raw:
-        assert [row[0] for row in raw.execute("SELECT v FROM checkpoint_migrations")] == [1]
+        assert [row[0] for row in raw.execute("SELECT v FROM checkpoint_migrations")] == sorted(MIGRATIONS)
         tables = {row[0] for row in raw.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     raw.close()
     assert tables == set(opening.TABLES)
@@ -180,7 +180,7 @@ def newer(path: Path) -> None:
         (foreign, BackendOpenError, "belongs to another program: checkpoints exist"),
         (other_saver, BackendOpenError, "belongs to another program.*Use another file.*actorgraph migrate"),
         (half_of_it, BackendOpenError, "checkpoint_blobs, checkpoint_writes, checkpoints are not as"),
-        (newer, SchemaVersionError, "newer version of this library .migration 99, this one knows 1.*upgrade"),
+        (newer, SchemaVersionError, "newer version of this library .migration 99, this one knows 2.*upgrade"),
     ],
 )
 async def test_a_file_that_is_not_ours_is_refused_untouched(
@@ -290,7 +290,7 @@ def test_a_mode_switch_waits_for_a_lock_that_passes(path: Path) -> None:
 
 
 async def test_a_failed_migration_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = {**MIGRATIONS, 2: ("CREATE TABLE extra (x)", "CREATE TABLE extra (x)")}
+    broken = {**MIGRATIONS, 9: ("CREATE TABLE extra (x)", "CREATE TABLE extra (x)")}
     monkeypatch.setattr(opening, "MIGRATIONS", broken)
     with pytest.raises(BackendOpenError, match="extra"):
         await SqliteSaver(path).__aenter__()
@@ -302,10 +302,10 @@ async def test_a_failed_migration_changes_nothing(path: Path, monkeypatch: pytes
 async def test_a_later_migration_is_applied_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with SqliteSaver(path) as saver:
         await put(saver, "1", {"a": [1]})
-    monkeypatch.setattr(opening, "MIGRATIONS", {**MIGRATIONS, 2: ("CREATE TABLE extra (x)",)})
+    monkeypatch.setattr(opening, "MIGRATIONS", {**MIGRATIONS, 9: ("CREATE TABLE extra (x)",)})
     for _ in range(2):
         async with SqliteSaver(path) as saver:
             assert await saver.aget_tuple(config()) is not None
     with sqlite3.connect(path) as raw:
-        assert [row[0] for row in raw.execute("SELECT v FROM checkpoint_migrations")] == [1, 2]
+        assert [row[0] for row in raw.execute("SELECT v FROM checkpoint_migrations")] == [*MIGRATIONS, 9]
     raw.close()
