@@ -27,6 +27,7 @@ ORDER = (
     "group-commit",
     "storage",
     "growth",
+    "peers",
     "chain",
     "sqlite-one",
     "sqlite-many",
