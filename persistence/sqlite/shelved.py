@@ -19,6 +19,7 @@ from persistence.stores.carrying_out import Candidate, Row
 from persistence.stores.lanes import Failed
 from persistence.stores.namespaces import below, column, from_column
 from persistence.stores.planning import Put
+from persistence.stores.ranking import DECIMALS, FLOAT_BYTES
 from persistence.stores.ttl import deadline, moment
 
 Work = Callable[[sqlite3.Connection], Any]
@@ -140,6 +141,21 @@ class StoreTable:
     def candidates(self, prefix: Namespace, dims: int, now: float, *, whole: bool) -> Iterable[Candidate]:
         """Yield the rows at and below a namespace, with their values if ``whole``."""
         return starmap(_candidate, self._under("candidates", prefix, {"now": now, "dims": dims, "whole": whole}))
+
+    def nearest(
+        self, prefix: Namespace, query: bytes, now: float, *, offset: int, limit: int
+    ) -> list[tuple[int, float | None]] | None:
+        """Return a page of the rows at and below a namespace with their scores, the likest to a packed vector first.
+
+        None if their vectors cannot be compared as they are stored: whoever decodes them finds out why.
+        """
+        size = len(query)
+        page = {"limit": min(limit, _MOST), "offset": min(offset, _MOST)}
+        given = {"now": now, "query": query, "size": size, "dims": size // FLOAT_BYTES, "decimals": DECIMALS, **page}
+        try:
+            return self._under("nearest", prefix, given).fetchall()
+        except sqlite3.OperationalError:
+            return None
 
     def namespaces(self, prefix: Namespace, now: float) -> Iterable[Namespace]:
         """Yield the namespaces at and below one that hold rows."""

@@ -17,7 +17,7 @@ import anyio
 from persistence.blocking import BlockingSetup
 from persistence.errors import BackendOpenError, PersistenceError
 from persistence.outlasting import outlast
-from persistence.sqlite import shelved
+from persistence.sqlite import comparing, shelved
 from persistence.sqlite.connection import Connection
 from persistence.sqlite.faults import described, read_fault, write_fault
 from persistence.sqlite.opening import path_of, require_sqlite
@@ -47,7 +47,9 @@ class SqliteStore(BlockingSetup, ManagedStore):
 
     What was acknowledged survives the loss of power with ``synchronous="FULL"``, the default; ``"NORMAL"`` survives a
     crash of the process only and saves an fsync per commit. Filters decode every item of the namespace, and searches
-    by meaning compare every vector of it: choose namespaces so that one holds what is searched together.
+    by meaning compare every vector of it: choose namespaces so that one holds what is searched together. Where
+    sqlite-vec is installed and this Python can load it, vectors that are not encrypted are compared inside SQLite,
+    unless there is a filter; ``compares_inside`` tells.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class SqliteStore(BlockingSetup, ManagedStore):
         self._writer: Connection | None = None
         self._reader: Connection | None = None
         self._bridged = False
+        self._extended = False
         self._finalizer: weakref.finalize[..., SqliteStore] | None = None
 
     @classmethod
@@ -86,6 +89,11 @@ class SqliteStore(BlockingSetup, ManagedStore):
     ) -> Self:
         """Return a store for a path; open it with ``async with`` or ``with``."""
         return cls(conn_string, index=index, ttl=ttl)
+
+    @property
+    def compares_inside(self) -> bool:
+        """Whether sqlite-vec compares the vectors; known once the store is open."""
+        return self._extended
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Carry out operations together, in one transaction; returns one result each, None for puts.
@@ -129,7 +137,8 @@ class SqliteStore(BlockingSetup, ManagedStore):
 
     def _look(self, connection: sqlite3.Connection, plan: Plan, now: float) -> Reading:
         with closing(StoreTable(connection)) as table:
-            return Reader(table, self._codec, self._dims, now).read(plan)
+            nearest = table.nearest if self._extended else None
+            return Reader(table, self._codec, self._dims, now, nearest).read(plan)
 
     def _carry_out(self, connection: sqlite3.Connection, plan: Plan, now: float) -> Reading:
         reading = self._look(connection, plan, now)
@@ -204,9 +213,14 @@ class SqliteStore(BlockingSetup, ManagedStore):
                 # Reads have a connection of their own, so that a slow one does not hold up commits.
                 self._reader = await Connection.open(self._path, self._patience)
                 await self._reader.run(shelved.prepare_reader)
+            self._extended = self._index is not None and await self._load_extension()
         except sqlite3.Error as error:
             message = f"{self._path} cannot be opened: {described(error)}"
             raise BackendOpenError(message) from error
+
+    async def _load_extension(self) -> bool:
+        connections = (self._writer, self._reader)
+        return all([await each.run(comparing.load) for each in connections if each is not None])
 
     async def _disconnect(self) -> None:
         # The reader first: the last connection to close folds the write-ahead log into the file.

@@ -77,6 +77,16 @@ class Table(Protocol):
         ...
 
 
+class Nearest(Protocol):
+    """Compares vectors where they are kept."""
+
+    def __call__(
+        self, prefix: Namespace, query: bytes, now: float, *, offset: int, limit: int
+    ) -> list[tuple[int, float | None]] | None:
+        """Return what a page of ``Ranking.ordered`` would be; None if it cannot be done there."""
+        ...
+
+
 class Refresh(NamedTuple):
     """A row that was read, whose time to live starts again."""
 
@@ -94,9 +104,10 @@ class Reading(NamedTuple):
 class Reader:
     """Answers the reads of one batch."""
 
-    def __init__(self, table: Table, codec: Codec, dims: int, now: float) -> None:
-        """Read from a table as of a moment."""
+    def __init__(self, table: Table, codec: Codec, dims: int, now: float, nearest: Nearest | None = None) -> None:
+        """Read from a table as of a moment; ``nearest`` compares vectors that are stored as they are."""
         self._table = table
+        self._nearest = None if codec.serde.encrypts else nearest
         self._codec = codec
         self._dims = dims
         self._now = now
@@ -149,6 +160,16 @@ class Reader:
                     return
 
     def _ranked(self, search: Search) -> Iterator[tuple[Row, Value, float | None]]:
+        page = None
+        if self._nearest is not None and search.test is None:
+            query, end = search.vector or b"", {"offset": search.offset, "limit": search.limit}
+            page = self._nearest(search.prefix, query, self._now, **end)
+        for number, score in self._compared(search) if page is None else page:
+            row = self._table.row(number)
+            yield row, self._value(row), score
+
+    def _compared(self, search: Search) -> list[tuple[int, float | None]]:
+        """Return a page of what is found, compared here."""
         ranking = Ranking(search.vector or b"")
         test, codec = search.test, self._codec
         for each in self._table.candidates(search.prefix, self._dims, self._now, whole=test is not None):
@@ -156,9 +177,7 @@ class Reader:
                 continue
             vectors = each.vectors
             ranking.add(each.number, vectors and codec.decode_vectors(each.namespace, each.key, vectors))
-        for number, score in ranking.ordered()[search.offset : search.offset + search.limit]:
-            row = self._table.row(number)
-            yield row, self._value(row), score
+        return ranking.ordered()[search.offset : search.offset + search.limit]
 
     def _list(self, listing: Listing) -> list[Namespace]:
         found = self._table.namespaces(literal(listing.conditions), self._now)

@@ -49,6 +49,58 @@ WHERE (s.namespace = :exact OR (s.namespace >= :first AND s.namespace < :after))
     AND (s.namespace = :exact OR substr(s.namespace, 1, length(:first)) = :first)
     AND (s.expires_at IS NULL OR s.expires_at > :now);
 
+-- nearest --
+-- A page of the items that have not expired, the likest first and those without vectors last; sqlite-vec compares, and
+-- fails for vectors that are damaged or of another type. Of an item's vectors the likest counts. A vector of zeros is
+-- like nothing.
+SELECT
+    s.id,
+    CASE
+        WHEN v.item IS NULL OR length(v.vectors) = 0 THEN NULL
+        WHEN v.type <> 'f32' THEN vec_distance_cosine(x'00', :query)
+        WHEN length(v.vectors) = :size
+            THEN round(1 - coalesce(vec_distance_cosine(v.vectors, :query), 1), :decimals) + 0.0
+        ELSE (
+            WITH RECURSIVE piece (start) AS (
+                SELECT 1
+                UNION ALL
+                SELECT start + :size FROM piece WHERE start + :size <= length(v.vectors)
+            )
+            SELECT max(round(1 - coalesce(vec_distance_cosine(substr(v.vectors, start, :size), :query), 1), :decimals))
+            FROM piece
+        ) + 0.0
+    END AS score
+FROM store AS s LEFT JOIN store_vectors AS v ON v.item = s.id AND v.dims = :dims
+WHERE s.expires_at IS NULL OR s.expires_at > :now
+ORDER BY score DESC NULLS LAST, s.id
+LIMIT :limit OFFSET :offset;
+
+-- nearest_below --
+-- The same of a namespace and of all below it.
+SELECT
+    s.id,
+    CASE
+        WHEN v.item IS NULL OR length(v.vectors) = 0 THEN NULL
+        WHEN v.type <> 'f32' THEN vec_distance_cosine(x'00', :query)
+        WHEN length(v.vectors) = :size
+            THEN round(1 - coalesce(vec_distance_cosine(v.vectors, :query), 1), :decimals) + 0.0
+        ELSE (
+            WITH RECURSIVE piece (start) AS (
+                SELECT 1
+                UNION ALL
+                SELECT start + :size FROM piece WHERE start + :size <= length(v.vectors)
+            )
+            SELECT max(round(1 - coalesce(vec_distance_cosine(substr(v.vectors, start, :size), :query), 1), :decimals))
+            FROM piece
+        ) + 0.0
+    END AS score
+FROM store AS s LEFT JOIN store_vectors AS v ON v.item = s.id AND v.dims = :dims
+WHERE (s.namespace = :exact OR (s.namespace >= :first AND s.namespace < :after))
+    AND (s.namespace = :exact OR substr(s.namespace, 1, length(:first)) = :first)
+    AND (s.expires_at IS NULL OR s.expires_at > :now)
+ORDER BY score DESC NULLS LAST, s.id
+LIMIT :limit OFFSET :offset;
+
 -- namespaces --
 -- The namespaces that hold items.
 SELECT DISTINCT namespace FROM store WHERE expires_at IS NULL OR expires_at > :now;

@@ -323,7 +323,7 @@ def test_a_store_is_opened_by_with(path: Path) -> None:
             with pytest.raises(PersistenceError, match="open already"):
                 store.__enter__()
         assert not repr(store).endswith("open>")
-    assert AsyncSqliteStore is SqliteStore
+    assert issubclass(AsyncSqliteStore, SqliteStore)
 
 
 async def test_a_store_is_open_once(store: ManagedStore) -> None:
