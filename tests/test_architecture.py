@@ -42,7 +42,16 @@ NAMES_AN_EVENT_LOOP: Final = {
 
 PURE_ROOMS: Final = ("runtime/channels", "runtime/drawing", "runtime/engine", "runtime/schema", "runtime/types")
 
-OPTIONAL: Final = {"cryptography", "graphlay", "langchain_core", "numpy", "pydantic", "pydantic_core", "resvg_py"}
+OPTIONAL: Final = {
+    "cryptography",
+    "graphlay",
+    "langchain_core",
+    "numpy",
+    "pydantic",
+    "pydantic_core",
+    "resvg_py",
+    "sqlite_vec",
+}
 
 RUNTIME_MAY_SEE: Final = (
     "persistence.contracts",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from importlib import import_module
 from typing import Any, Final
 
 LOG: Final = logging.getLogger("actorgraph")
@@ -20,13 +19,13 @@ def load(connection: sqlite3.Connection) -> bool:
     if allow is None:
         return False
     try:
-        extension = import_module("sqlite_vec")
+        import sqlite_vec  # noqa: PLC0415 - optional
     except ImportError:
         return False
     try:
         allow(True)
         try:
-            connection.load_extension(extension.loadable_path())
+            connection.load_extension(sqlite_vec.loadable_path())
         finally:
             allow(False)
         connection.execute("SELECT vec_distance_cosine(x'0000803f', x'0000803f')").fetchone()

@@ -60,6 +60,8 @@ class Embedder:
                 "An index needs embed: a function from a list of texts to a list of vectors, or an object with "
                 f"embed_documents or aembed_documents, not {embed!r:.80}."
             )
+            if isinstance(embed, str):
+                message += " What a name stands for, LangChain knows: langchain.embeddings.init_embeddings(name)."
             raise TypeError(message)
         self._dims = dims
         self._documents: Callable[[list[str]], Any] = documents or embed

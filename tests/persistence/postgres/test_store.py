@@ -37,7 +37,7 @@ INDEX: Any = {"dims": 3, "embed": embed, "fields": ["at"]}
 
 
 async def test_it_stands_beside_a_saver(postgres_url: str) -> None:
-    assert AsyncPostgresStore is PostgresStore
+    assert issubclass(AsyncPostgresStore, PostgresStore)
     async with (
         PostgresSaver.from_conn_string(postgres_url) as saver,
         PostgresStore.from_conn_string(postgres_url, pool_size=2) as store,
