@@ -121,5 +121,6 @@ async def test_an_extension_that_does_not_load_is_told_of(
 
 
 def test_a_name_is_no_embedding() -> None:
+    named: Any = {"dims": 3, "embed": "openai:text-embedding-3-small"}
     with pytest.raises(TypeError, match="init_embeddings"):
-        SqliteStore(":memory:", index={"dims": 3, "embed": "openai:text-embedding-3-small"})
+        SqliteStore(":memory:", index=named)
