@@ -19,9 +19,12 @@ if TYPE_CHECKING:
     from benchmarks.durability.places import Place
     from benchmarks.results import Sample
 
-REPEATS = 3
+SMALL = 100
+"""Bytes."""
+MANY = 1_000
+REPEATS = 2
 CLOSELY = 5
-"""Repeats of a cell with small states and nodes that do nothing: what other cells are compared with."""
+"""Repeats of a cell with small states, nodes that do nothing and few runs: what other cells are compared with."""
 
 
 @question("durability", "latency and throughput of a superstep, by mode and database", short=True)
@@ -46,7 +49,9 @@ def over(session: Session, grid: Grid, sides: Sequence[peers.Side] | None = None
             if (cell.node_ms, cell.runs) == (0, 1):
                 empty = stack.enter_context(session.places.fresh(cell.backend))
                 found |= limits.contenders(empty, session.directory, stored_bytes(cell))
-            session.compare(cell.name, STEP, found, repeats=repeats(cell), at=cell.at).baseline = None
+            session.compare(
+                cell.name, STEP, found, repeats=repeats(cell), warmups=warmups(cell), at=cell.at
+            ).baseline = None
     if grid.left_out():
         session.note(f"left out, as one superstep would write too much: {told(grid.left_out())}")
 
@@ -69,7 +74,17 @@ async def saving(side: peers.Side, cell: Cell, place: Place, mode: str) -> Sampl
 
 def repeats(cell: Cell) -> int:
     """Return how often a cell is measured."""
-    return CLOSELY if (cell.state_bytes, cell.node_ms) == (100, 0) else REPEATS
+    return CLOSELY if plain(cell) else REPEATS
+
+
+def warmups(cell: Cell) -> int:
+    """Return how often it is run for warmth; each sample has a run that is not timed besides."""
+    return int(plain(cell))
+
+
+def plain(cell: Cell) -> bool:
+    """Tell whether a cell is one that others are compared with."""
+    return cell.state_bytes <= SMALL and not cell.node_ms and cell.runs < MANY
 
 
 def told(cells: list[Cell]) -> str:

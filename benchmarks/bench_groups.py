@@ -36,7 +36,7 @@ BATCH, DEPTH, COMMIT = "units per commit", "deepest channel", "ms per commit"
 @question("group-commit", "commits shared by runs on SQLite, as their number and the disk's slowness grow", short=True)
 def group_commit(session: Session) -> None:
     """Ask it for some loads, on this disk and on slower ones."""
-    loads = session.pick(full=(1, 4, 16, 64, 256, 1_000), quick=(1, 16, 256))
+    loads = session.pick(full=(1, 8, 64, 256, 1_000), quick=(1, 16, 256))
     over(session, loads, session.pick(full=(0.0, 2.0, 10.0), quick=(0.0, 10.0)))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from benchmarks.bench_postgres import on_postgres
 from benchmarks.chains import Load, on_sqlite, timed_chain
 from benchmarks.harness import Session, question
-from benchmarks.others import dbos_workflows, pydantic_graphs
+from benchmarks.others import dbos_workflows, pydantic_graphs, restate_services
 from benchmarks.results import STEP
 
 if TYPE_CHECKING:
@@ -66,5 +66,8 @@ def stored(session: Session, backend: str, load: Load, repeats: int) -> None:
     found: dict[str, Callable[[], Sample]] = {side.label: partial(ours, side) for side in sides}
     if dbos_workflows.settings():
         found[dbos_workflows.LABEL] = dbos
+    if backend == "postgres" and restate_services.settings():
+        # It keeps a log of its own, behind a server as PostgreSQL is.
+        found[restate_services.LABEL] = partial(restate_services.sample, session.directory, load)
     name = f"{load.runs} runs at once" if load.together else "1 run"
     session.compare(f"{backend}, {name}", STEP, found, repeats=repeats)

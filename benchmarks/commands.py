@@ -72,7 +72,8 @@ def _add_durability(commands: Any) -> None:
         "durability",
         parents=[_common()],
         help="modes, databases and loads of your choice",
-        description="Latency and throughput of each mode, in every combination of the values given.",
+        description="Latency and throughput of each mode, in every combination of the values given; with --full and "
+        "none, states vary where nodes do nothing, and nodes where states are small.",
     )
     command.add_argument("--backend", type=_list(_among(BACKENDS)), metavar="A,B", help=f"of {', '.join(BACKENDS)}")
     command.add_argument("--url", help="the server to use, if one of postgres and valkey is asked for")
@@ -147,6 +148,7 @@ def _durability(command: argparse.ArgumentParser, options: argparse.Namespace) -
         options.state_size or usual.state_bytes,
         options.node_ms or usual.node_ms,
         options.concurrency or usual.runs,
+        sparse=usual.sparse and not (options.state_size or options.node_ms or options.concurrency),
     )
     served = [backend for backend in grid.backends if backend in ("postgres", "valkey")]
     if options.url and len(served) != 1:
@@ -163,9 +165,8 @@ def _durability(command: argparse.ArgumentParser, options: argparse.Namespace) -
 
 
 def _wishes(options: argparse.Namespace, **further: Any) -> Wishes:
-    given = {
-        name: getattr(options, name) for name in ("full", "repeats", "directory", "json", "compare") if name in options
-    }
+    names = ("full", "repeats", "directory", "json", "compare", "html")
+    given = {name: getattr(options, name) for name in names if name in options}
     return Wishes(**given, sides=getattr(options, "side", None), **further)
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from benchmarks.durability.grid import Cell
     from benchmarks.peers import Side
 
-ENOUGH = 0.25
+ENOUGH = 0.2
 """Seconds that runs one after the other go on in a sample."""
 _MARKS: ContextVar[list[float]] = ContextVar("marks")
 """When each node of the current run began and ended."""

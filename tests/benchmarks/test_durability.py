@@ -39,6 +39,14 @@ def test_a_sample_stays_small() -> None:
     assert Cell("memory", MEGABYTE, 0, 32).steps == FEWEST_STEPS
 
 
+def test_the_full_sweep_varies_states_and_nodes_one_at_a_time() -> None:
+    """All combinations would take an hour; whoever gives values gets all of theirs."""
+    cells = {(cell.state_bytes, cell.node_ms, cell.runs) for cell in FULL.cells()}
+    assert {(100, 20.0, 32), (10_000, 0.0, 1_000), (MEGABYTE, 0.0, 32)} < cells
+    assert not {(10_000, 1.0, 1), (100, 1.0, 1_000), (MEGABYTE, 0.0, 1_000)} & cells
+    assert len(list(Grid(("memory",), ("sync",), (1, 2), (0.0, 1.0), (1, 2)).cells())) == 8
+
+
 @pytest.mark.parametrize(("text", "count"), [("100", 100), ("10KB", 10_000), ("1 mb", MEGABYTE), ("0", 0)])
 def test_sizes_are_read_as_they_are_said(text: str, count: int) -> None:
     assert parse_size(text) == count

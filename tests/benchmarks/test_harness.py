@@ -10,9 +10,10 @@ import pytest
 
 from benchmarks import bench_chain, peers
 from benchmarks.chains import Load
+from benchmarks.commands import main
 from benchmarks.harness import QUESTIONS, Question, Session, describe, interleave, settled_heap
-from benchmarks.results import STEP, Case, Sample
-from benchmarks.sweeping import ORDER, register
+from benchmarks.results import STEP, Case, Sample, load
+from benchmarks.sweeping import ORDER, chosen, register
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,3 +109,23 @@ def test_the_smallest_question_answers(tmp_path: Path) -> None:
     ratio = case.ratio("actorgraph on trio")
     assert ratio is not None
     assert ratio.low <= ratio.median <= ratio.high
+
+
+@pytest.mark.slow
+def test_a_sweep_prints_keeps_and_draws_what_it_finds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One question of one side; the machine's yardsticks are kept beside it."""
+    words = ["--only", "chain", "--side", "actorgraph", "--repeats", "1"]
+    assert main([*words, "--json", str(tmp_path / "found.json"), "--html", str(tmp_path / "found.html")]) == 0
+    found = load(tmp_path / "found.json")
+    assert [answer.question for answer in found.answers] == ["chain"]
+    assert all(len(values) == 2 for values in found.yardsticks.values())
+    assert found.machine["sweep"] == "short"
+    assert "<h2>All figures</h2>" in (tmp_path / "found.html").read_text("utf-8")
+    assert "yardstick: an fsync" in capsys.readouterr().out
+
+
+def test_the_short_sweep_is_a_part_of_the_full_one() -> None:
+    """Each has a database, a crash and a peer in it."""
+    short, full = ([question.name for question in chosen(None, full=whole)] for whole in (False, True))
+    assert {"durability", "crash", "sqlite-one"} <= set(short) < set(full)
+    assert full == list(ORDER)

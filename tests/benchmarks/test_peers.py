@@ -11,7 +11,7 @@ from benchmarks import bench_peers, peers
 from benchmarks.chains import Load
 from benchmarks.durability.places import Place
 from benchmarks.harness import Question, Session
-from benchmarks.others import dbos_workflows, pydantic_graphs
+from benchmarks.others import dbos_workflows, pydantic_graphs, restate_services
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,6 +37,17 @@ def test_workflows_of_stored_steps_are_timed(tmp_path: Path) -> None:
         assert (tmp_path / f"{name}.db").stat().st_size > 0
 
 
+@pytest.mark.skipif(
+    not restate_services.settings(), reason="restate-server or its SDK is not here; see the extra bench"
+)
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_handlers_with_a_journal_are_timed(tmp_path: Path) -> None:
+    """The server is gone afterwards, and its folder too."""
+    assert restate_services.sample(tmp_path, TINY).value > 0
+    assert list(tmp_path.iterdir()) == []
+
+
 @needs("pydantic_graph")
 @pytest.mark.filterwarnings("ignore")
 def test_graphs_that_keep_nothing_are_timed() -> None:
@@ -56,6 +67,7 @@ def test_the_engines_that_are_here_are_compared(tmp_path: Path, monkeypatch: pyt
     """Alone where nobody else is installed."""
     monkeypatch.setattr(dbos_workflows, "settings", list)
     monkeypatch.setattr(pydantic_graphs, "settings", list)
+    monkeypatch.setattr(restate_services, "settings", list)
 
     def ask(session: Session) -> None:
         bench_peers.bare(session, Load(2, 1))
