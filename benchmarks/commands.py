@@ -45,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         parents=[_common()],
     )
-    whole.add_argument("--only", action="append", choices=ORDER, metavar="NAME", help=f"one of {', '.join(ORDER)}")
+    whole.add_argument("--only", action="append", choices=ORDER, metavar="NAME", help=f"ask only {', '.join(ORDER)}")
     whole.set_defaults(work=_sweep)
     commands = whole.add_subparsers(title="commands", metavar="")
     _add_durability(commands)
@@ -57,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
 def _common() -> argparse.ArgumentParser:
     """Return the options that every measurement has; what is not given is left out, so that no place hides another."""
     common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
-    common.add_argument("--full", action="store_true", help="every question at full size: about twenty minutes")
+    common.add_argument("--full", action="store_true", help="every question at full size: about twelve minutes")
     common.add_argument("--repeats", type=_positive, metavar="N", help="samples per case, whatever the question says")
     common.add_argument("--side", action="append", metavar="LABEL", help="take part only: LangGraph, actorgraph, ...")
     common.add_argument("--json", type=Path, metavar="FILE", help="keep what was found")

@@ -41,6 +41,8 @@ ORDER = (
     "shapes",
     "first-event",
 )
+APART = frozenset({"threads"})
+"""Asked by name only: storing a million checkpoints takes as long as all others together."""
 WIDTH = 160
 """Columns of the tables where the output is no terminal."""
 
@@ -69,7 +71,8 @@ def register() -> None:
 def chosen(names: Sequence[str] | None, *, full: bool) -> list[Question]:
     """Return the questions of these names; of none, those of the short or of the full sweep."""
     register()
-    return [QUESTIONS[name] for name in names or [name for name in ORDER if full or QUESTIONS[name].short]]
+    usual = [name for name in ORDER if name not in APART and (full or QUESTIONS[name].short)]
+    return [QUESTIONS[name] for name in names or usual]
 
 
 def sweep(questions: Sequence[Question], wishes: Wishes) -> int:

@@ -219,7 +219,7 @@ def storage(answer: Answer) -> Iterator[Figure]:
                 found,
                 lambda series: spread(series.values).median,
                 across=("supersteps of the thread", count),
-                up=(unit, label),
+                up=(unit.replace("µs/", "per "), label),
             )
             yield Figure("Storage", f"storage-{name}", picture, "One thread on SQLite; each step appends 200 bytes.")
 
