@@ -6,7 +6,8 @@ from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from benchmarks.page.figures import Figure, figures
+from benchmarks.page.drawing import Figure
+from benchmarks.page.figures import figures
 from benchmarks.results import spread
 from benchmarks.tables import noise, number, times
 
@@ -54,6 +55,8 @@ def page(report: Report) -> str:
 
 def _facts(report: Report) -> str:
     rows = [f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in report.machine.items()]
+    for name, values in report.yardsticks.items():
+        rows.append(f"<dt>{escape(name)}</dt><dd>{number(spread(values).median)} µs, noise {noise(values)}</dd>")
     for label, settings in report.settings.items():
         rows.append(f"<dt>{escape(label)}</dt><dd>{escape('; '.join(settings))}</dd>")
     return f"<dl>{''.join(rows)}</dl>"

@@ -22,6 +22,7 @@ FONT = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
 LETTER = 6.3
 """About how wide a letter is."""
 LINE = 16
+ROW = 17
 LABEL = 13
 """Least distance of two lines of letters."""
 INK, FAINT, PAPER = "#222222", "#dddddd", "#ffffff"
@@ -165,6 +166,21 @@ class Picture:
 
 def _entry_width(name: str) -> float:
     return 28 + LETTER * len(name)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture, where it belongs, and what it shows."""
+
+    section: str
+    name: str
+    picture: Picture
+    caption: str
+
+    @property
+    def svg(self) -> str:
+        """The picture as SVG."""
+        return self.picture.svg()
 
 
 def colours(labels: Sequence[str]) -> dict[str, str]:

@@ -3,37 +3,21 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from benchmarks.page.curves import lines, without_raw
-from benchmarks.page.drawing import BELOW, Picture, colours, theirs
-from benchmarks.page.scales import count, factor, linear, logarithmic, micros, percentiles
-from benchmarks.results import BARE, QUANTILES, STEP, Series, spread
+from benchmarks.page.drawing import BELOW, ROW, Figure, Picture, colours, theirs
+from benchmarks.page.latencies import latency
+from benchmarks.page.scales import count, factor, linear, logarithmic, micros
+from benchmarks.results import BARE, STEP, Series, spread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from benchmarks.results import Answer, Case, Report
 
-ROW = 17
 NOTHING = 10.0
 """Microseconds that the start of a run already varies by."""
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A picture, where it belongs, and what it shows."""
-
-    section: str
-    name: str
-    picture: Picture
-    caption: str
-
-    @property
-    def svg(self) -> str:
-        """The picture as SVG."""
-        return self.picture.svg()
 
 
 def figures(report: Report) -> list[Figure]:
@@ -42,92 +26,6 @@ def figures(report: Report) -> list[Figure]:
     return [
         figure for question, draw in DRAWN.items() if question in answers for figure in draw(answers[question])
     ] + list(ratios(report))
-
-
-def latency(answer: Answer) -> Iterator[Figure]:
-    """Show how latencies are distributed, and what they become under load, with state and with slow nodes."""
-    cases = [case for case in answer.cases if "backend" in case.at]
-    for backend in dict.fromkeys(str(case.at["backend"]) for case in cases):
-        mine = [case for case in cases if case.at["backend"] == backend]
-        least = {axis: min(float(case.at[axis]) for case in mine) for axis in ("state", "node", "runs")}
-        plain = [case for case in mine if all(case.at[axis] == least[axis] for axis in ("state", "node"))]
-        for case in plain:
-            if case.at["runs"] == least["runs"]:
-                yield distribution(backend, case)
-        yield ranges(backend, plain)
-        for axis, told, label in (("state", "bytes of state", count), ("runs", "runs at once", count)):
-            along = [case for case in mine if all(case.at[one] == least[one] for one in least if one != axis)]
-            if len({case.at[axis] for case in along}) > 1:
-                yield Figure(
-                    "Latency and throughput",
-                    f"{backend}-by-{axis}",
-                    lines(
-                        f"{backend}: supersteps a second",
-                        [(float(case.at[axis]), without_raw(case.series)) for case in along],
-                        lambda series: 1e6 / spread(series.values).median,
-                        across=(told, label),
-                        up=("supersteps/s", count),
-                    ),
-                    f"Throughput over {told}, all else at its least; nodes that do nothing.",
-                )
-
-
-def distribution(backend: str, case: Case) -> Figure:
-    """Draw the quantiles of every contender's latencies."""
-    found = {label: series.latency for label, series in case.series.items() if series.latency}
-    hues = colours(list(found))
-    values = [value for each in found.values() for value in each.values]
-    picture = Picture(
-        f"{backend}: latency of a superstep",
-        logarithmic(values, micros),
-        percentiles(),
-        "from a node's end to the next one's start",
-        "of all supersteps",
-        height=320,
-        legend=list(hues.items()),
-    )
-    for label, each in found.items():
-        points = [(picture.x(value), picture.y(q)) for q, value in zip(QUANTILES, each.values, strict=True)]
-        picture.line(points, hues[label], dashed=theirs(label) or label.startswith("raw"))
-    return Figure("Latency and throughput", f"{backend}-distribution", picture, f"{case.name}. Further left is better.")
-
-
-def ranges(backend: str, cases: Sequence[Case]) -> Figure:
-    """Draw for each contender under each load where its latencies lie."""
-    rows = [
-        (case.name.split(", ")[2] if position == 0 else "", label, series.latency)
-        for case in cases
-        for position, (label, series) in enumerate(
-            (label, series) for label, series in case.series.items() if series.latency and not label.startswith("raw")
-        )
-    ]
-    hues = colours([label for _, label, _ in rows])
-    values = [value for _, _, each in rows if each for value in (each.at(0.05), each.at(1.0))]
-    picture = Picture(
-        f"{backend}: latency under load",
-        logarithmic(values, micros),
-        None,
-        "bar: p5 to p95, dot: median, stroke: p99",
-        height=60 + BELOW + ROW * (len(rows) + len(cases)),
-        left=118,
-    )
-    y = picture.top + 2
-    for heading, label, each in rows:
-        if heading:
-            y += ROW
-            picture.text(8, y + 4, heading)
-            y += ROW
-        else:
-            y += ROW
-        if each is None:
-            continue
-        picture.text(112, y + 4, label, anchor="end", size=10)
-        picture.bar((picture.x(each.at(0.05)), y), (picture.x(each.at(0.95)), y), hues[label], 6)
-        picture.bar((picture.x(each.at(0.99)), y - 6), (picture.x(each.at(0.99)), y + 6), hues[label], 2)
-        picture.dot(picture.x(each.at(0.5)), y, "#000000", hollow=True)
-    return Figure(
-        "Latency and throughput", f"{backend}-ranges", picture, "The same latencies as runs share the machine."
-    )
 
 
 def loss(answer: Answer) -> Iterator[Figure]:
@@ -265,13 +163,13 @@ def ratios(report: Report) -> Iterator[Figure]:
             height=50 + BELOW + ROW * 2 * len(rows),
             left=12,
         )
+        picture.bar((picture.x(1.0), picture.top), (picture.x(1.0), picture.height - BELOW), "#888888", 1.5)
         y = picture.top + 2
         for case, label, ratio in rows:
             picture.text(16, y + 12, f"{case.name}, {label}: {factor(ratio.median)}", size=10)
             y += 2 * ROW
             picture.bar((picture.x(ratio.low), y - 8), (picture.x(ratio.high), y - 8), hues[label], 5)
             picture.dot(picture.x(ratio.median), y - 8, "#000000", hollow=True)
-        picture.bar((picture.x(1.0), picture.top), (picture.x(1.0), picture.height - BELOW), "#888888", 1.5)
         yield Figure("Peers", f"peers-{answer.question}", picture, answer.title)
 
 

@@ -31,15 +31,15 @@ def report() -> Report:
 def _durability() -> Answer:
     cases = [
         Case(
-            f"{backend}, {state} B, {runs} runs, 0 ms",
+            f"{backend}, {state} B, {runs} runs, {node} ms",
             STEP,
             None,
-            {mode: watched(value * (1 + state / 10_000)) for mode, value in MODES.items()}
+            {f"{whose}{mode}": watched(value * (1 + state / 10_000)) for mode, value in MODES.items()}
             | ({"raw commit": watched(700.0)} if runs == 1 else {}),
-            {"backend": backend, "state": state, "node": 0, "runs": runs},
+            {"backend": backend, "state": state, "node": node, "runs": runs},
         )
-        for backend in ("memory", "sqlite")
-        for state in (100, 10_000)
+        for backend, whose in (("memory", "LangGraph: "), ("sqlite", ""))
+        for state, node in ((100, 0), (10_000, 0), (100, 20))
         for runs in (1, 32)
     ]
     return Answer("durability", "latency and throughput", cases=cases, notes=["left out: 1 MB"])
