@@ -9,6 +9,7 @@ PersistenceError
 ├── BackendError              the database refused or could not be reached
 │   ├── TransientBackendError it may succeed if tried again
 │   ├── CheckpointConflictError another writer moved the thread on; this unit was not saved
+│   │   └── LeaseLostError  a later run took the thread, or it was deleted
 │   └── BackendOpenError      it could not be opened: path, permissions, not a database
 │       └── SchemaVersionError  it was written by a newer version
 ├── InvalidNamespaceError     where an item is to be kept is no tuple of labels
@@ -61,6 +62,13 @@ class TransientBackendError(BackendError):
 
 class CheckpointConflictError(BackendError):
     """Another writer stored a newer checkpoint than the one this unit follows; nothing of the unit was saved."""
+
+
+class LeaseLostError(CheckpointConflictError):
+    """The run whose unit this is does not hold its thread any more; nothing of the unit was saved."""
+
+    thread_ids: frozenset[str] = frozenset()
+    """Every thread of the batch that this is so of."""
 
 
 class BackendOpenError(BackendError):

@@ -16,6 +16,7 @@ RuntimeLibraryError
 ├── OrphanedTaskError                    pending work for a node that no longer exists
 ├── ThreadBusyError                      another run holds the thread
 ├── ThreadConflictError                  another writer moved the thread on
+│   └── FencedError                      a later run of another process took the thread over
 ├── BlockingCallError (RuntimeError)     waiting here would deadlock
 ├── UnknownInterruptError (ValueError, RuntimeError)   an answer that no pending question matches
 ├── NodeCancelledError                   a node cancelled itself
@@ -124,6 +125,13 @@ class ThreadBusyError(RuntimeLibraryError):
 
 class ThreadConflictError(RuntimeLibraryError):
     """Another writer moved the thread on since this run read it; nothing of this write was stored."""
+
+
+class FencedError(ThreadConflictError):
+    """The thread is not this run's any more: another process took it over, or it was deleted; the run has stopped.
+
+    Nothing that the run sent from then on was stored, and whoever has the thread now is not disturbed.
+    """
 
 
 class BlockingCallError(RuntimeLibraryError, RuntimeError):

@@ -14,6 +14,8 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from persistence.contracts.lease import Lease, LeaseRow
+
 CheckpointRow: TypeAlias = tuple[str, str, str, str | None, str, str, str]
 """(thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)"""
 
@@ -47,6 +49,17 @@ class Rows(msgspec.Struct, frozen=True, eq=False):
     """Bytes this request holds while it waits."""
     expected_head: str | None = None
     """The newest checkpoint that must be there, ``""`` for none; None if it does not matter."""
+    lease: Lease | None = None
+    """What must be, or becomes, the thread's lease; None if that does not matter."""
+
+
+class Beat(msgspec.Struct, frozen=True, eq=False):
+    """Say that an owner of leases lives: it counts as dead after so many seconds without another beat."""
+
+    owner: str
+    seconds: float
+    """0 takes the owner off the list: its saver was closed."""
+    size: int = 100
 
 
 class DeleteThread(msgspec.Struct, frozen=True, eq=False):
@@ -93,7 +106,7 @@ class DeleteRuns(msgspec.Struct, frozen=True, eq=False):
     size: int = 100
 
 
-Request: TypeAlias = Rows | DeleteThread | CopyThread | Prune | DeleteRuns
+Request: TypeAlias = Rows | Beat | DeleteThread | CopyThread | Prune | DeleteRuns
 
 
 class Query(msgspec.Struct, frozen=True):
@@ -118,6 +131,8 @@ class Page(msgspec.Struct, frozen=True, eq=False):
     writes: Mapping[CheckpointKey, Sequence[WriteRow]]
     """Sorted by task path, task id and idx."""
     blobs: Mapping[BlobKey, tuple[str, bytes]]
+    lease: LeaseRow | None = None
+    """The thread's lease, if it was asked for; None if it never had one."""
 
 
 class Backend(Protocol):
@@ -154,4 +169,25 @@ class Backend(Protocol):
 
     async def page(self, query: Query) -> Page:
         """Return up to ``query.limit`` matching checkpoints, in order."""
+        ...
+
+
+class LeasingBackend(Backend, Protocol):
+    """A database that compares the leases of units with stored ones, and so keeps runs of several processes apart.
+
+    Its ``commit`` raises LeaseLostError, naming every thread whose units show a lease that is not the stored one.
+    """
+
+    leasing: Literal[True]
+
+    async def load_leased(self, thread_id: str, checkpoint_ns: str, checkpoint_id: str | None) -> Page:
+        """Return what ``load`` does and the thread's lease, from one state of the database and in one answer."""
+        ...
+
+    async def lease(self, thread_id: str) -> LeaseRow | None:
+        """Return a thread's lease."""
+        ...
+
+    async def held_leases(self) -> list[LeaseRow]:
+        """Return every lease that is held, in order of thread ids."""
         ...

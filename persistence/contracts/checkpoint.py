@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+
+if TYPE_CHECKING:
+    from persistence.contracts.lease import Lease
 
 CHECKPOINT_FORMAT = 4
 
@@ -131,3 +134,5 @@ class Unit:
     ``""`` means that there must be none. Otherwise the unit fails with CheckpointConflictError: another process moved
     the thread on. Checked inside the transaction; None stores it whatever is there.
     """
+    lease: Lease | None = None
+    """The run's lease of the thread, where the saver keeps leases; without it, or in time, the unit is refused."""

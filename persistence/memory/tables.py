@@ -92,7 +92,7 @@ class Tables:
             self._copy(request)
         elif isinstance(request, Prune):
             self._prune(request)
-        else:
+        elif isinstance(request, DeleteRuns):
             self._delete_runs(request)
 
     def load(self, thread_id: str, checkpoint_ns: str, checkpoint_id: str | None) -> Page:

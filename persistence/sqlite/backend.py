@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
     from persistence.contracts.backend import Page, Query, Request
+    from persistence.contracts.lease import LeaseRow
 
 T = TypeVar("T")
 
@@ -32,6 +33,8 @@ class SqliteBackend:
     Reads have a connection of their own, so that a slow one does not hold up commits; a database in memory exists in
     one connection only, which then does both.
     """
+
+    leasing = True
 
     def __init__(self, path: str, *, synchronous: Synchronous, busy_timeout: float) -> None:
         """Describe a database; nothing is opened yet."""
@@ -82,9 +85,29 @@ class SqliteBackend:
             partial(reading.load, thread_id=thread_id, checkpoint_ns=checkpoint_ns, checkpoint_id=checkpoint_id)
         )
 
+    async def load_leased(self, thread_id: str, checkpoint_ns: str, checkpoint_id: str | None) -> Page:
+        """Return likewise, with the thread's lease."""
+        return await self._read(
+            partial(
+                reading.load,
+                thread_id=thread_id,
+                checkpoint_ns=checkpoint_ns,
+                checkpoint_id=checkpoint_id,
+                leased=True,
+            )
+        )
+
     async def page(self, query: Query) -> Page:
         """Return a page of matching checkpoints."""
         return await self._read(partial(reading.page, query=query))
+
+    async def lease(self, thread_id: str) -> LeaseRow | None:
+        """Return a thread's lease."""
+        return await self._read(partial(reading.lease, thread_id=thread_id))
+
+    async def held_leases(self) -> list[LeaseRow]:
+        """Return every lease that is held."""
+        return await self._read(reading.held_leases)
 
     async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         if self._writer is None:

@@ -6,6 +6,7 @@ Every check that can refuse a file runs before anything is written. Functions he
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from persistence.errors import BackendOpenError, SchemaVersionError
@@ -26,6 +27,8 @@ class Layout(NamedTuple):
     """Query for the numbers in the ledger."""
     note: str
     """Adds a number to the ledger."""
+    since: Mapping[str, int] = MappingProxyType({})
+    """The migrations that made those tables which the first did not."""
 
     def migrate(self, connection: sqlite3.Connection, path: str) -> None:
         """Apply the migrations that the database has not seen, all or none; safe with several processes at once."""
@@ -70,6 +73,7 @@ class Layout(NamedTuple):
                     f"{max(self.migrations)}): upgrade to open it. It was not changed."
                 )
                 raise SchemaVersionError(message)
+            wrong = [name for name in wrong if self.since.get(name, 1) <= newest]
         else:
             seen = frozenset()
         if wrong:

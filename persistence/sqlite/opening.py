@@ -72,9 +72,14 @@ TABLES: Final = {
         ("type", 0),
         ("blob", 0),
     ),
+    "checkpoint_leases": (("thread_id", 1), ("epoch", 0), ("owner", 0), ("graph", 0), ("held", 0)),
+    "checkpoint_owners": (("owner", 1), ("expires_at", 0), ("seconds", 0)),
     "checkpoint_migrations": (("v", 1),),
 }
 """Columns of each table, with their place in the primary key."""
+
+SINCE: Final = {"checkpoint_leases": 3, "checkpoint_owners": 3}
+"""The migrations that made those tables which the first did not."""
 
 _READ_ONLY: Final = re.compile(r"file:[^?]*\?(.*&)?(mode=ro|immutable=(1|on|true|yes))(&|#|$)")
 """URIs of databases that are only read."""
@@ -182,7 +187,9 @@ def migrate(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _layout() -> Layout:
-    return Layout(TABLES, MIGRATIONS, "checkpoint_migrations", QUERIES["applied_migrations"], QUERIES["note_migration"])
+    return Layout(
+        TABLES, MIGRATIONS, "checkpoint_migrations", QUERIES["applied_migrations"], QUERIES["note_migration"], SINCE
+    )
 
 
 def switch_to_wal(connection: sqlite3.Connection, path: str, patience: float, *, in_memory: bool) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from persistence.contracts.backend import BlobKey, CheckpointRow, Page, Query, WriteRow
+from persistence.contracts.lease import LeaseRow
 from persistence.sqlite.rows import checkpoint_rows
 from persistence.sqlite.statements import QUERIES
 from persistence.writer.decoding import blobs_of, group_writes
@@ -18,13 +19,36 @@ if TYPE_CHECKING:
 _json = msgspec.json.Encoder().encode
 
 
-def load(connection: sqlite3.Connection, thread_id: str, checkpoint_ns: str, checkpoint_id: str | None) -> Page:
-    """Return one checkpoint with its rows: the addressed or the newest."""
+def load(
+    connection: sqlite3.Connection,
+    thread_id: str,
+    checkpoint_ns: str,
+    checkpoint_id: str | None,
+    *,
+    leased: bool = False,
+) -> Page:
+    """Return one checkpoint with its rows: the addressed or the newest; and its thread's lease if told."""
     if checkpoint_id is None:
         sql, key = QUERIES["newest_checkpoint"], [thread_id, checkpoint_ns]
     else:
         sql, key = QUERIES["one_checkpoint"], [thread_id, checkpoint_ns, checkpoint_id]
-    return _snapshot(connection, lambda: checkpoint_rows(connection.execute(sql, key)))
+    return _snapshot(connection, lambda: checkpoint_rows(connection.execute(sql, key)), thread_id if leased else None)
+
+
+def lease(connection: sqlite3.Connection, thread_id: str) -> LeaseRow | None:
+    """Return a thread's lease."""
+    row = connection.execute(QUERIES["seen_lease"], (thread_id,)).fetchone()
+    return None if row is None else _lease(row)
+
+
+def held_leases(connection: sqlite3.Connection) -> list[LeaseRow]:
+    """Return every lease that is held."""
+    return [_lease(row) for row in connection.execute(QUERIES["held_leases"])]
+
+
+def _lease(row: tuple[Any, ...]) -> LeaseRow:
+    thread_id, epoch, owner, graph, held, seconds_left = row
+    return LeaseRow(thread_id, epoch, owner, graph, bool(held), seconds_left)
 
 
 def page(connection: sqlite3.Connection, query: Query) -> Page:
@@ -67,21 +91,24 @@ def _conditions(query: Query, order: str) -> list[str]:
     return found
 
 
-def _snapshot(connection: sqlite3.Connection, find: Callable[[], list[CheckpointRow]]) -> Page:
-    """Read checkpoints and then their rows from one state of the database.
+def _snapshot(
+    connection: sqlite3.Connection, find: Callable[[], list[CheckpointRow]], leased: str | None = None
+) -> Page:
+    """Read checkpoints and then their rows, and the lease of a thread if told, from one state of the database.
 
     Without the transaction a deletion in between would look like lost rows.
     """
     connection.execute("BEGIN")
     try:
         rows = find()
-        return _with_rows(connection, rows) if rows else Page((), {}, {})
+        held = None if leased is None else lease(connection, leased)
+        return _with_rows(connection, rows, held) if rows else Page((), {}, {}, held)
     finally:
         if connection.in_transaction:  # some faults have ended it already, and are the ones to tell of
             connection.execute("ROLLBACK")
 
 
-def _with_rows(connection: sqlite3.Connection, rows: Sequence[CheckpointRow]) -> Page:
+def _with_rows(connection: sqlite3.Connection, rows: Sequence[CheckpointRow], held: LeaseRow | None) -> Page:
     wanted = {(*row[:2], *blob): None for row in rows for blob in blobs_of(row) or ()}
     keys = {"checkpoints": _json([row[:3] for row in rows]).decode(), "blobs": _json(list(wanted)).decode()}
     writes: list[WriteRow] = []
@@ -92,4 +119,4 @@ def _with_rows(connection: sqlite3.Connection, rows: Sequence[CheckpointRow]) ->
             blobs[row[0], row[1], row[2], row[3]] = row[6], row[7]
         else:
             writes.append(row)
-    return Page(rows, group_writes(writes), blobs)
+    return Page(rows, group_writes(writes), blobs, held)

@@ -15,12 +15,13 @@ from persistence.sqlite.statements import QUERIES
 from persistence.writer.batching import Merged, Segment
 from persistence.writer.decoding import unreferenced
 from persistence.writer.fencing import check_heads
+from persistence.writer.leasing import moves, settled
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Sequence
 
-    from persistence.contracts.backend import CheckpointKey, CheckpointRow
+    from persistence.contracts.backend import Beat, CheckpointKey, CheckpointRow, Rows
 
 Row = tuple[Any, ...]
 
@@ -38,6 +39,7 @@ _PUT_CHECKPOINT: Final = _widened(QUERIES["put_checkpoint"])
 _KEEP_BLOB: Final = _widened(QUERIES["keep_blob"])
 _KEEP_WRITE: Final = _widened(QUERIES["keep_write"])
 _PUT_WRITE: Final = _widened(QUERIES["put_write"])
+_PUT_LEASE: Final = _widened(QUERIES["put_lease"])
 
 
 def commit(connection: sqlite3.Connection, segments: Sequence[Segment]) -> None:
@@ -64,6 +66,10 @@ def commit(connection: sqlite3.Connection, segments: Sequence[Segment]) -> None:
 
 
 def _insert(connection: sqlite3.Connection, rows: Merged) -> None:
+    if rows.beat is not None:
+        _note_life(connection, rows.beat)
+    if rows.leased:
+        _settle_leases(connection, rows.leased)
     if rows.fenced:
         check_heads(rows.fenced, _heads(connection, rows.fenced), partial(_holds, connection))
     for sql, table in (
@@ -89,6 +95,29 @@ def _insert_rows(connection: sqlite3.Connection, sized: tuple[tuple[int, str], .
             done += size
 
 
+def _note_life(connection: sqlite3.Connection, beat: Beat) -> None:
+    if beat.seconds:
+        connection.execute(QUERIES["beat"], {"owner": beat.owner, "seconds": beat.seconds})
+    else:
+        connection.execute(QUERIES["forget_owner"], {"owner": beat.owner})
+
+
+def _settle_leases(connection: sqlite3.Connection, units: Sequence[Rows]) -> None:
+    """Compare the leases that units show with what is stored, and store what becomes of them."""
+    asked = moves(units)
+    if len(asked) == 1:
+        thread_id = asked[0].thread_id
+        row = connection.execute(QUERIES["lease"], (thread_id,)).fetchone()
+        stored = {} if row is None else {thread_id: row}
+    else:
+        wanted = msgspec.json.encode([move.thread_id for move in asked]).decode()
+        stored = {row[0]: row[1:] for row in connection.execute(QUERIES["leases"], (wanted,))}
+    changed = settled(asked, stored, partial(_holds, connection))
+    if changed:
+        rows = [(move.thread_id, move.new_epoch, move.new_owner, move.graph, int(move.held)) for move in changed]
+        _insert_rows(connection, _PUT_LEASE, rows)
+
+
 def _heads(
     connection: sqlite3.Connection, fenced: Sequence[tuple[CheckpointRow, str | None]]
 ) -> Callable[[str, str], str | None]:
@@ -108,7 +137,7 @@ def _holds(connection: sqlite3.Connection, key: CheckpointKey) -> bool:
 
 
 def _delete_thread(connection: sqlite3.Connection, thread_id: str) -> None:
-    for name in ("delete_checkpoints", "delete_writes", "delete_blobs"):
+    for name in ("delete_checkpoints", "delete_writes", "delete_blobs", "delete_lease"):
         connection.execute(QUERIES[name], (thread_id,))
 
 

@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from persistence.contracts.backend import Backend, DeleteThread, Request, Rows
-from persistence.errors import BackendError, PersistenceClosedError, StoredDataError, TransientBackendError
+from persistence.contracts.backend import Backend, Beat, DeleteThread, Request, Rows
+from persistence.errors import (
+    BackendError,
+    LeaseLostError,
+    PersistenceClosedError,
+    StoredDataError,
+    TransientBackendError,
+)
 from persistence.writer.failing import Failure, Losses, delay, halves, personal
 from persistence.writer.limits import DEFAULT_LIMITS, Limits
 from persistence.writer.mailbox import Mailbox
@@ -22,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from persistence.contracts.backend import Page
+    from persistence.writer.keeping import Holdings
     from persistence.writer.receipts import Receipt
 
 
@@ -38,11 +45,14 @@ class PersistenceActor:
         limits: Limits = DEFAULT_LIMITS,
         *,
         now: Callable[[], float] = time.perf_counter,
+        holdings: Holdings | None = None,
     ) -> None:
         """Make an actor that has not started."""
         self._backend = backend
         self._limits = limits
         self._now = now
+        self.holdings = holdings
+        """The leases of this saver's runs; None where the backend keeps none."""
         self._mailbox = Mailbox(limits)
         self._losses = Losses(limits)
         self._latest: dict[str, Receipt] = {}
@@ -116,9 +126,11 @@ class PersistenceActor:
     def _accepted(self, receipt: Receipt) -> Receipt:
         request = receipt.request
         self._newest = receipt
+        if self.holdings is not None and isinstance(request, Rows):
+            self.holdings.accepted(request)
         if isinstance(request, OF_ONE_THREAD):
             self._latest[request.thread_id] = receipt
-        else:
+        elif not isinstance(request, Beat):
             self._newest_wide = receipt
         return receipt
 
@@ -131,8 +143,8 @@ class PersistenceActor:
             for receipt in batch:
                 self._conclude(receipt, barred.get(receipt, error))
         else:
-            for half in halves(batch):
-                await self._settle(half)
+            for part in _parts(batch, error):
+                await self._settle(part)
 
     def _barred(self, batch: Sequence[Receipt]) -> dict[Receipt, Failure]:
         """Return what must fail because it builds on something lost, be it in the same batch."""
@@ -162,6 +174,9 @@ class PersistenceActor:
 
     async def _attempt(self, requests: Sequence[Request]) -> Failure | None:
         started = self._now()
+        beats = False
+        if self.holdings is not None:
+            requests, beats = self.holdings.with_beat(requests, started)
         # Not anyio.fail_after: what it adds to the scope costs a lone commit more than its encoding.
         scope = anyio.CancelScope(deadline=anyio.current_time() + self._limits.commit_seconds)
         try:
@@ -179,7 +194,9 @@ class PersistenceActor:
             return refusal
         if scope.cancelled_caught:
             return self._unanswered()
-        self._count(len(requests), self._now() - started)
+        if beats and self.holdings is not None:
+            self.holdings.beaten(started)
+        self._count(len(requests) - beats, self._now() - started)
         return None
 
     def _unanswered(self) -> TransientBackendError:
@@ -203,6 +220,8 @@ class PersistenceActor:
             receipt.settle()
             return
         self._failures += 1
+        if self.holdings is not None and isinstance(receipt.request, Rows):
+            self.holdings.failed(receipt.request, lost=isinstance(error, LeaseLostError))
         self._losses.add(receipt.request, self._mailbox.newest, error)
         receipt.settle(personal(error))
 
@@ -221,3 +240,13 @@ class PersistenceActor:
                 self._failures += 1
                 self._retire(receipt)
                 receipt.settle(PersistenceClosedError(f"{reason}; this unit is not known to be saved."))
+
+
+def _parts(batch: Sequence[Receipt], error: Failure) -> Sequence[Sequence[Receipt]]:
+    """Cut a refused batch in two: where the guilty threads are known, in the others and them; else in halves."""
+    guilty = error.thread_ids if isinstance(error, LeaseLostError) else frozenset()
+    if guilty and all(isinstance(receipt.request, Rows) for receipt in batch):
+        others = [receipt for receipt in batch if receipt.request.thread_id not in guilty]  # type: ignore[union-attr]
+        if 0 < len(others) < len(batch):
+            return others, [receipt for receipt in batch if receipt.request.thread_id in guilty]  # type: ignore[union-attr]
+    return halves(batch)

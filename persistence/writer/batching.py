@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from persistence.contracts.backend import (
+    Beat,
     BlobRow,
     CheckpointRow,
     CopyThread,
@@ -34,6 +35,10 @@ class Merged:
     upserts: list[WriteRow] = field(default_factory=list)
     fenced: list[tuple[CheckpointRow, str | None]] = field(default_factory=list)
     """If a unit expects a head: every checkpoint in order, with the head it expects."""
+    leased: list[Rows] = field(default_factory=list)
+    """The units that show a lease."""
+    beat: Beat | None = None
+    """The owner that lives."""
 
     def add(self, rows: Rows) -> None:
         """Append a unit's rows."""
@@ -43,6 +48,8 @@ class Merged:
                     self.fenced += [(row, None) for row in self.checkpoints]
                 self.fenced.append((rows.checkpoint, rows.expected_head))
             self.checkpoints.append(rows.checkpoint)
+        if rows.lease is not None:
+            self.leased.append(rows)
         self.blobs += rows.blobs
         self.writes += rows.writes
         self.upserts += rows.upserts
@@ -56,11 +63,14 @@ def segments(batch: Sequence[Request]) -> list[Segment]:
     found: list[Segment] = []
     merged: Merged | None = None
     for request in batch:
-        if isinstance(request, Rows):
+        if isinstance(request, Rows | Beat):
             if merged is None:
                 merged = Merged()
                 found.append(merged)
-            merged.add(request)
+            if isinstance(request, Rows):
+                merged.add(request)
+            else:
+                merged.beat = request
         else:
             merged = None
             found.append(request)

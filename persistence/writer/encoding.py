@@ -73,7 +73,9 @@ class Encoder:
             size += self._encode_changed(unit, unit.checkpoint, inline, rows, blobs, seen)
             row = _checkpoint_row(unit, unit.checkpoint, inline, rows)
             size += ROW_OVERHEAD + len(row[5]) + len(row[6])
-        return Rows(unit.thread_id, unit.checkpoint_ns, row, blobs, writes, upserts, size, unit.expected_head)
+        return Rows(
+            unit.thread_id, unit.checkpoint_ns, row, blobs, writes, upserts, size, unit.expected_head, unit.lease
+        )
 
     def _check_name(self, value: str, what: str) -> None:
         if value not in self._names:

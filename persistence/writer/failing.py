@@ -11,6 +11,7 @@ from persistence.errors import (
     CheckpointConflictError,
     CorruptDataError,
     DecryptionError,
+    LeaseLostError,
     StoredDataError,
     TransientBackendError,
     UnknownTypeError,
@@ -29,7 +30,14 @@ _MOST_DOUBLINGS: Final = 60
 Failure: TypeAlias = BackendError | StoredDataError
 """Why a request was not carried out."""
 
-_KINDS: Final = (TransientBackendError, CheckpointConflictError, CorruptDataError, DecryptionError, UnknownTypeError)
+_KINDS: Final = (
+    TransientBackendError,
+    LeaseLostError,
+    CheckpointConflictError,
+    CorruptDataError,
+    DecryptionError,
+    UnknownTypeError,
+)
 """Failures that a sender may want to tell apart."""
 
 
@@ -135,5 +143,5 @@ def _barred(rows: Rows, lost: str, error: Failure) -> BackendError:
         f"Not saved for thread {rows.thread_id!r}, namespace {rows.checkpoint_ns!r}: "
         f"it builds on {lost}, which could not be saved: {error}"
     )
-    kind = CheckpointConflictError if isinstance(error, CheckpointConflictError) else BackendError
-    return kind(message)
+    kinds: tuple[type[BackendError], ...] = (LeaseLostError, CheckpointConflictError, BackendError)
+    return next((kind for kind in kinds if isinstance(error, kind)), BackendError)(message)

@@ -21,6 +21,7 @@ REASONS: Mapping[str, str] = MappingProxyType(
         "first_delay": "about one busy commit of another process",
         "longest_delay": "a database that comes back is noticed within this time",
         "commit_seconds": "an answer that takes longer is not waited for; the commit is tried again, which is safe",
+        "lease_seconds": "a silent process loses its threads after this time; a pause of its machine is mostly shorter",
         "remembered_losses": "failed checkpoints whose late children are still refused; older runs have heard by then",
     }
 )
@@ -47,6 +48,7 @@ class Limits:
     first_delay: float = 0.02
     longest_delay: float = 2.0
     commit_seconds: float = 60.0
+    lease_seconds: float = 15.0
     remembered_losses: int = 1024
 
     def __post_init__(self) -> None:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 import anyio
 
-from persistence.errors import PersistenceClosedError, PersistenceError
+from persistence.contracts.backend import Beat
+from persistence.errors import PersistenceClosedError, PersistenceError, UnsupportedOperationError
 from persistence.outlasting import outlast
 from persistence.writer.actor import PersistenceActor
+from persistence.writer.addressing import address
 from persistence.writer.contract import RowSaver
 from persistence.writer.home import Home
+from persistence.writer.keeping import Holdings, keep, keeps_leases
 from persistence.writer.limits import DEFAULT_LIMITS, Limits
+from persistence.writer.owners import is_gone
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -19,7 +25,10 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
     from anyio.lowlevel import EventLoopToken
 
-    from persistence.contracts.backend import Backend, Page, Query, Request
+    from persistence.contracts.backend import Backend, LeasingBackend, Page, Query, Request
+    from persistence.contracts.checkpoint import CheckpointTuple
+    from persistence.contracts.lease import LeaseRow
+    from persistence.contracts.saver import Config
     from persistence.serde.serializer import Serializer
     from persistence.writer.receipts import Receipt
     from persistence.writer.statistics import WriterStatistics
@@ -71,10 +80,13 @@ class GroupCommitSaver(RowSaver):
             with anyio.CancelScope(shield=True):
                 await self._backend.close()
             raise
-        self._actor = PersistenceActor(self._backend, self._limits)
+        holdings = Holdings(self._limits.lease_seconds) if keeps_leases(self._backend) else None
+        self._actor = PersistenceActor(self._backend, self._limits, holdings=holdings)
         self._nursery = anyio.create_task_group()
         await self._nursery.__aenter__()
         self._nursery.start_soon(self._actor.run, name=f"persistence actor of {self!r}")
+        if holdings is not None:
+            self._nursery.start_soon(keep, self._actor, holdings, name=f"lease keeper of {self!r}")
         return self
 
     async def __aexit__(
@@ -84,11 +96,15 @@ class GroupCommitSaver(RowSaver):
         actor, nursery, home = self._actor, self._nursery, self._home
         if actor is None or nursery is None or home is None:
             return
+        if actor.holdings is not None and actor.holdings.known:
+            with suppress(PersistenceError):
+                await outlast(partial(actor.send, Beat(actor.holdings.owner, 0)))
         actor.close()
         try:
             try:
                 await outlast(actor.stopped.wait)
             finally:
+                nursery.cancel_scope.cancel()  # the keeper; the actor has ended
                 await home.leave(nursery, self)
         finally:
             self._actor = self._nursery = None
@@ -125,6 +141,43 @@ class GroupCommitSaver(RowSaver):
         if self._actor is None:
             raise self._closed()
         return self._actor.statistics()
+
+    @property
+    def lease_owner(self) -> str | None:
+        """What this open saver is called in leases; None where the backend keeps none."""
+        holdings = self._opened().holdings
+        return None if holdings is None else holdings.owner
+
+    async def aopen_thread(self, config: Config) -> tuple[CheckpointTuple | None, LeaseRow | None]:
+        """Return what ``aget_tuple`` does, and the thread's lease, from one state of the database."""
+        if type(self).aget_tuple is not RowSaver.aget_tuple:  # what a subclass does there counts
+            return await self.aget_tuple(config), await self.alease(address(config).thread_id)
+        where = address(config)
+        await self._opened().barrier(where.thread_id)
+        page = await self._leasing().load_leased(*where)
+        found = self._decoder.decode(page.checkpoints[0], page) if page.checkpoints else None
+        return found, page.lease
+
+    async def alease(self, thread_id: str) -> LeaseRow | None:
+        """Return a thread's lease; None if it never had one. Raises UnsupportedOperationError where there are none."""
+        await self._opened().barrier(thread_id)
+        return await self._leasing().lease(thread_id)
+
+    async def aheld_leases(self) -> list[LeaseRow]:
+        """Return every lease that is held, be its owner alive or not; likewise."""
+        await self._opened().barrier(None)
+        return await self._leasing().held_leases()
+
+    def is_dead(self, lease: LeaseRow) -> bool:
+        """Tell whether a lease's owner is surely gone: silent for too long, or its process has ended."""
+        return lease.seconds_left <= 0 or is_gone(lease.owner)
+
+    def _leasing(self) -> LeasingBackend:
+        backend = self._backend
+        if not keeps_leases(backend):
+            message = f"{self!r} keeps no leases: runs of several processes meet when they commit."
+            raise UnsupportedOperationError(message)
+        return backend
 
     async def _submit(self, request: Request) -> None:
         receipt = await self._opened().send(request)

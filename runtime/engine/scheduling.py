@@ -28,6 +28,17 @@ def due(cells: Cells, moment: Moment) -> list[Task]:
     return tasks
 
 
+def foreseen(cells: Cells, moment: Moment) -> list[Task] | None:
+    """Return what is due next, before the superstep that leads there is saved; None if that cannot be told.
+
+    What stands in the way is raised when it is asked for in earnest, after the superstep is saved.
+    """
+    try:
+        return due(cells, moment)
+    except Exception:  # noqa: BLE001 - see above
+        return None
+
+
 def due_nodes(cells: Cells) -> list[NodePlan]:
     """Return the nodes that the channels trigger, by name."""
     plan = cells.plan

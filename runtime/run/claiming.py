@@ -12,13 +12,16 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from threading import RLock
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 import anyio
 from anyio.lowlevel import EventLoopToken, current_token
 
 from runtime.errors import ThreadBusyError
+
+if TYPE_CHECKING:
+    from runtime.run.leasing import RunLease
 
 _GUARD: Final = RLock()
 """Held for dictionary operations only; runs of several event loops meet here.
@@ -35,13 +38,17 @@ _HELD: ContextVar[tuple[Claim, ...]] = ContextVar("actorgraph_held_threads", def
 class Claim:
     """A run that holds a thread or waits for it."""
 
-    __slots__ = ("event", "heads", "token")
+    __slots__ = ("event", "heads", "lease", "owns", "token")
 
     def __init__(self) -> None:
         self.event: anyio.Event | None = None
         """Set when its turn comes; None if it never had to wait."""
         self.heads: dict[str, str] = {}
         """By namespace, the newest checkpoint known to the holder and to the runs inside it (see run/journal)."""
+        self.lease: RunLease | None = None
+        """What tells other processes that the thread is held (see run/leasing); None before it is known."""
+        self.owns = False
+        """Whether the lease is not that of a run around, which holds the thread through another saver."""
         self.token: EventLoopToken = current_token()
 
     def wake(self, home: EventLoopToken) -> bool:
@@ -65,6 +72,11 @@ def _soon(token: EventLoopToken, function: Callable[[], object]) -> None:
     loop: Any = token.native_token
     schedule = getattr(loop, "call_soon_threadsafe", None) or loop.run_sync_soon
     schedule(function)
+
+
+def held() -> tuple[Claim, ...]:
+    """Return what the current run, and those around it, hold, through whichever saver."""
+    return _HELD.get()
 
 
 @asynccontextmanager

@@ -23,7 +23,7 @@ from runtime.context.scope import enclosing_depth
 from runtime.engine.applying import Siblings, apply
 from runtime.engine.cells import Cells
 from runtime.engine.resuming import own_answers, put_again, stored_answers, waiting
-from runtime.engine.scheduling import due
+from runtime.engine.scheduling import due, foreseen
 from runtime.engine.tasks import Moment
 from runtime.engine.writing import without_parent
 from runtime.errors import ErrorCode, GraphRecursionError, ParentCommand, create_error_message
@@ -32,7 +32,7 @@ from runtime.run.calls import Calls
 from runtime.run.claiming import claimed
 from runtime.run.nesting import Family, detached, drained, journal_of, placed, run_nested, save_subgraphs
 from runtime.run.opening import Opening
-from runtime.run.reporting import tell_of_pauses, write_custom
+from runtime.run.reporting import tell_of_pauses, too_slow, write_custom
 from runtime.run.telling_apart import told_apart
 from runtime.run.travelling import rooted
 from runtime.run.views import (
@@ -135,6 +135,8 @@ class Conductor:
     """How many tasks the superstep has."""
     first_tasks: list[Task] | None = None
     """Tasks of the first superstep of a resumed run, matched with what was stored of them."""
+    _next: list[Task] | None = None
+    """Tasks of the next superstep, where they are known."""
     reviving = False
     """Whether the superstep's tasks have been at work before, in an earlier run."""
     answering = False
@@ -181,7 +183,7 @@ class Conductor:
         else:
             reject = self.call.multitask_strategy == "reject"
             async with claimed(self.program.saver, self.journal.thread_id, reject=reject) as claim:
-                self.journal.heads = claim.heads
+                self.journal.claimed(claim, self.plan.name, reject=reject)
                 await self._run()
         return output_of(self)
 
@@ -264,6 +266,9 @@ class Conductor:
         if self.first_tasks is not None:
             tasks, self.first_tasks = self.first_tasks, None
             return tasks
+        if self._next is not None:
+            tasks, self._next = self._next, None
+            return tasks
         return due(self.cells, Moment(self.checkpoint_id, self.ns, self.step, self.stop))
 
     def _breaks(self, names: frozenset[str] | None, tasks: list[Task]) -> bool:
@@ -331,12 +336,7 @@ class Conductor:
         with anyio.move_on_after(timeout) as scope:
             await supervisor.perform(work, self._report)
         if scope.cancelled_caught:
-            names = ", ".join(task.name for task in work if not task.finished)
-            where = f"Superstep {self.step} of graph {self.plan.name!r}"
-            if self.journal is not None:
-                where += f" on thread {self.journal.thread_id!r}"
-            msg = f"{where} took longer than step_timeout ({timeout:g} s); unfinished: {names}."
-            raise TimeoutError(msg)
+            raise too_slow(self, work, timeout)
 
     async def _report(self, task: Task, outcome: Outcome, left: int) -> None:
         """Record one outcome as it comes. What finished is sent at once, unless its superstep ends right here."""
@@ -346,13 +346,13 @@ class Conductor:
         if self.unsaved:
             await save_subgraphs(self, task)
         if isinstance(outcome, Paused):
-            await self._paused(task, outcome)
+            await self._paused(task, outcome, left)
         elif isinstance(outcome, Failed):
-            await self._failed(task, outcome)
+            await self._failed(task, outcome, left)
         elif isinstance(outcome, Cancelled):
-            await self._record_error(task, "CancelledError()")
+            await self._record_error(task, "CancelledError()", left)
         elif isinstance(outcome, Escalated) and self.nested is None:
-            await self._failed(task, Failed(without_parent(self.plan, task.name)))
+            await self._failed(task, Failed(without_parent(self.plan, task.name)), left)
         elif isinstance(outcome, Escalated):
             self._command = (task, outcome.command)
 
@@ -375,7 +375,7 @@ class Conductor:
                 self.journal.finished(task)
             except Exception as error:  # noqa: BLE001 - the node's writes are at fault
                 task.writes = None
-                await self._failed(task, Failed(error))
+                await self._failed(task, Failed(error), left)
                 return
             if left:
                 await self.journal.flush()
@@ -383,7 +383,7 @@ class Conductor:
         if self.hub is not None:
             await self.hub.task_finished(self, task, cached=cached)
 
-    async def _paused(self, task: Task, outcome: Paused) -> None:
+    async def _paused(self, task: Task, outcome: Paused, left: int) -> None:
         task.interrupts = (*outcome.interrupts, *outcome.settled)
         task.below = own_answers(task) | {one.id: task.below[one.id] for one in outcome.settled}
         task.writes = None
@@ -393,19 +393,20 @@ class Conductor:
             if task.answers or task.below:
                 writes.append((RESUME, stored_answers(task)))
             self.journal.hold(self.checkpoint_id, task.id, task.path_text, writes)
-            await self.journal.flush()
+            if left:
+                await self.journal.flush()
 
     def pauses(self, task: Task) -> None:
         """Note that a task, or a call of one, waits for an answer; told with the run's pause."""
         self.paused_tasks.append(task)
 
-    async def _failed(self, task: Task, outcome: Failed) -> None:
+    async def _failed(self, task: Task, outcome: Failed, left: int = 0) -> None:
         self._failures.append((task, outcome))
-        await self._record_error(task, described(outcome.error), outcome.pending)
+        await self._record_error(task, described(outcome.error), left, outcome.pending)
         if self.hub is not None:
             await self.hub.task_failed(self, task, outcome.error)
 
-    async def _record_error(self, task: Task, text: str, pending: tuple[Any, ...] | None = None) -> None:
+    async def _record_error(self, task: Task, text: str, left: int, pending: tuple[Any, ...] | None = None) -> None:
         if self.journal is not None:
             writes: list[tuple[str, Any]] = [(ERROR, text)]
             if pending is not None:
@@ -415,7 +416,8 @@ class Conductor:
             if task.answers or task.interrupts or task.below:
                 writes.append((RESUME, stored_answers(task)))
             self.journal.hold(self.checkpoint_id, task.id, task.path_text, writes)
-            await self.journal.flush()
+            if left:
+                await self.journal.flush()
 
     async def _advance(self, tasks: list[Task]) -> None:
         """Fold what the tasks wrote, and record the checkpoint that results."""
@@ -452,9 +454,12 @@ class Conductor:
         self.checkpoint_id = IDS.mint(step, parent)
         if self.hub is not None:
             self.recorded = Recorded(source, step, parent)
-        await self.journal.checkpoint(self.cells, self.checkpoint_id, parent, source, step)
-        if source == "loop":
-            await self.journal.settle()
+        if source != "loop":
+            await self.journal.checkpoint(self.cells, self.checkpoint_id, parent, source, step)
+            return
+        self._next = foreseen(self.cells, Moment(self.checkpoint_id, self.ns, self.step, self.stop))
+        await self.journal.checkpoint(self.cells, self.checkpoint_id, parent, source, step, last=self._next == [])
+        await self.journal.settle()
 
     # ---- what others see ---------------------------------------------------------------------------------------
 

@@ -90,7 +90,7 @@ class Editor:
             claimed(self.around, self.thread_id, reject=False),
             claimed(self.program.saver, self.thread_id, reject=False) as claim,
         ):
-            self.journal.heads = claim.heads
+            self.journal.claimed(claim, self.plan.name, reject=False)
             try:
                 await self._load()
                 for updates in supersteps:
@@ -98,7 +98,7 @@ class Editor:
                 await self.journal.flush()
             finally:
                 # A cancel does not let go of the thread before what was sent has arrived.
-                await outlast(self.journal.arrived)
+                await outlast(self.journal.leave)
         address = {"thread_id": self.thread_id, "checkpoint_ns": self.ns, "checkpoint_id": self.parent}
         configurable = {key: value for key, value in self.config.configurable.items() if key not in address}
         return merge_configs({"configurable": {**configurable, **address}})

@@ -14,26 +14,37 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import anyio
 
-from persistence.contracts.checkpoint import NULL_TASK_ID, CheckpointTuple, TaskWrites, Unit
+from persistence.contracts.checkpoint import CheckpointTuple, TaskWrites, Unit
 from persistence.contracts.saver import takes_units
-from persistence.errors import CheckpointConflictError, SerializationError, StoredDataError
+from persistence.errors import (
+    CheckpointConflictError,
+    LeaseLostError,
+    PersistenceError,
+    SerializationError,
+    StoredDataError,
+)
 from persistence.outlasting import outlast
 from runtime.engine.checkpointing import checkpoint_of, take_changes
-from runtime.errors import ThreadConflictError
 from runtime.run.adapting import ContractDoor
+from runtime.run.leasing import leases, opened
+from runtime.run.refusing import conflict, surely_storable, told
 from runtime.types.config import checkpoint_config
-from runtime.types.constants import ERROR, INTERRUPT, PULL
+from runtime.types.constants import ERROR, INTERRUPT
 from runtime.types.ids import utc_now
 
 if TYPE_CHECKING:
+    from persistence.contracts.lease import Lease
     from persistence.contracts.saver import Ack, UnitSaver
     from runtime.engine.cells import Cells
     from runtime.engine.tasks import Task
+    from runtime.run.claiming import Claim
+    from runtime.run.leasing import RunLease
     from runtime.types.policy import Durability
 
 CALLER: Final = "caller"
@@ -44,8 +55,6 @@ CALL_MARK: Final = "call"
 
 Pairs = Sequence[tuple[str, Any]]
 
-_SCALARS: Final = frozenset({type(None), bool, int, float, str, bytes})
-
 
 class Journal:
     """Records one run of one (thread, namespace)."""
@@ -53,6 +62,7 @@ class Journal:
     __slots__ = (
         "_acks",
         "_buffered",
+        "_claim",
         "_door",
         "_extra",
         "_finished",
@@ -60,10 +70,13 @@ class Journal:
         "_held",
         "_kept",
         "_last",
+        "_owns",
         "_parents",
+        "_reject",
         "_settled_last",
         "_unsaved",
         "durability",
+        "graph",
         "heads",
         "keeps_exit",
         "marks",
@@ -89,6 +102,12 @@ class Journal:
         self._parents = parents
         self.heads: dict[str, str] = {}
         """By namespace, the newest checkpoint that storage should have; shared by runs nested on one thread."""
+        self.graph = ""
+        """Name of the graph, for the thread's lease."""
+        self._claim: Claim | None = None
+        self._reject = False
+        self._owns = False
+        """Whether the thread's lease is this run's own, not that of a run around it."""
         self._kept: dict[str, Any] = {}
         """By channel, the append-only value that storage has."""
         self.keeps_exit = True
@@ -113,11 +132,27 @@ class Journal:
         self._last: str | None = None
         """In exit mode: newest checkpoint id that storage has."""
 
+    def claimed(self, claim: Claim, graph: str, *, reject: bool) -> None:
+        """Take what the run holds of its thread; ``reject``: it does not wait for runs of other processes."""
+        self._claim, self.graph, self._reject = claim, graph, reject
+        self.heads = claim.heads
+
+    @property
+    def lease(self) -> RunLease | None:
+        """The thread's lease; None where there is none, or nothing was loaded yet."""
+        return None if self._claim is None else self._claim.lease
+
     async def load(self, checkpoint_id: str | None) -> CheckpointTuple | None:
-        """Return the addressed checkpoint, or the head."""
+        """Return the addressed checkpoint, or the head; the first time, once no other process is at work here."""
         configurable: dict[str, Any] = {"thread_id": self.thread_id, "checkpoint_ns": self.ns}
         if checkpoint_id is not None:
             configurable["checkpoint_id"] = checkpoint_id
+        claim = self._claim
+        if claim is not None and claim.lease is None and leases(self.saver):
+            where = {"configurable": configurable}
+            first = await opened(self.saver, where, claim, graph=self.graph, reject=self._reject)
+            self._owns = claim.owns
+            return first
         found: CheckpointTuple | None = await self.saver.aget_tuple({"configurable": configurable})
         return found
 
@@ -192,12 +227,12 @@ class Journal:
 
     def _check(self, writes: TaskWrites, task: Task | None = None) -> None:
         """Raise SerializationError if the writes cannot be stored."""
-        if all(map(_surely_storable, writes.writes)):
+        if all(map(surely_storable, writes.writes)):
             return
         try:
             self._door.encode(Unit(self.thread_id, self.ns, writes=[writes]))
         except SerializationError as error:
-            raise SerializationError(f"{_told(writes, task)}: {error}") from error
+            raise SerializationError(f"{told(writes, task)}: {error}") from error
 
     def withdraw(self) -> list[Task]:
         """Take back, and return, the finished tasks whose writes were not sent."""
@@ -213,16 +248,17 @@ class Journal:
             ]
             self._settled_last, self._finished = self._finished, []
 
-    async def flush(self, *, frozen: bool = False) -> None:
+    async def flush(self, *, frozen: bool = False, ends: bool = False) -> None:
         """Send held writes now: a crash then costs only the tasks that have not finished.
 
         ``frozen``: whoever has the values may change them from now on, so they are encoded now, whatever the mode.
+        ``ends``: nothing follows.
         """
         self._settle_finished()
         if not self._held:
             return
         held, self._held = self._held, []
-        unit = Unit(self.thread_id, self.ns, writes=held)
+        unit = Unit(self.thread_id, self.ns, writes=held, lease=self._shown(ends=ends))
         if self.durability != "exit":
             await self._send(unit)
         elif frozen:
@@ -230,8 +266,13 @@ class Journal:
         else:
             self._buffered.extend(held)
 
-    async def checkpoint(self, cells: Cells, checkpoint_id: str, parent_id: str | None, source: str, step: int) -> None:
-        """Record a checkpoint with the writes held for its superstep. In ``sync``, returns once both are durable."""
+    async def checkpoint(
+        self, cells: Cells, checkpoint_id: str, parent_id: str | None, source: str, step: int, *, last: bool = False
+    ) -> None:
+        """Record a checkpoint with the writes held for its superstep.
+
+        ``last``: nothing follows it, so that the thread is free once it is stored.
+        """
         metadata = {**self._extra, "source": source, "step": step, "parents": self._parents}
         if self.durability == "exit":
             self._finished.clear()
@@ -240,7 +281,44 @@ class Journal:
             self._frozen.clear()
             self._unsaved = (checkpoint_id, parent_id, metadata)
             return
-        await self._send(self._unit(cells, checkpoint_id, parent_id, metadata))
+        await self._send(self._unit(cells, checkpoint_id, parent_id, metadata, ends=last and self._owns))
+
+    async def take(self) -> None:
+        """Return once the thread is this run's, unless it saves when it ends. Raises FencedError if another was first.
+
+        A run whose input is saved takes the thread with that; one that goes on has nothing to save before its nodes
+        are at work.
+        """
+        lease = self.lease
+        if lease is None or not self._owns or self.durability == "exit":
+            return
+        if not lease.taken:
+            unit = Unit(self.thread_id, self.ns, lease=lease.shown())
+            await self._pass_on(unit, self._door.encode(unit))
+        try:
+            await lease.stored()
+        except CheckpointConflictError as error:
+            self._refused(error)
+
+    async def _let_go(self) -> None:
+        """Let other processes have the thread, if none of the run's units did.
+
+        What keeps that from being stored is not the run's concern: everything else of it is, and the saver tries again.
+        """
+        lease = self.lease
+        if lease is None or not self._owns or not lease.held:
+            return
+        unit = Unit(self.thread_id, self.ns, lease=lease.shown(ends=True))
+        with suppress(PersistenceError):
+            await outlast(partial(self._stored, self._door.encode(unit)))
+
+    async def _stored(self, request: Any) -> None:
+        ack = await self._door.send(request)
+        await ack.wait()
+
+    def _shown(self, *, ends: bool = False) -> Lease | None:
+        lease = self.lease
+        return None if lease is None else lease.shown(ends=ends)
 
     async def durable(self) -> None:
         """In ``sync``, return once everything sent so far is durable. What failed is raised by ``settle`` as well."""
@@ -270,29 +348,35 @@ class Journal:
         """Raise why a unit was not stored."""
         if not isinstance(error, CheckpointConflictError):
             raise error
-        where = f"thread {self.thread_id!r}" + (f", namespace {self.ns!r}" if self.ns else "")
-        msg = (
-            f"Another writer (a second process, a second saver, or who deleted it) moved {where} on while this "
-            "run was at work on it. What this run had not saved by then is not saved; the other's work is untouched. "
-            "Read the thread's state and call again if it is still needed."
-        )
-        raise ThreadConflictError(msg) from error
+        if isinstance(error, LeaseLostError) and self.lease is not None:
+            self.lease.lost = True
+        raise conflict(error, self.thread_id, self.ns) from error
 
     async def close(self, cells: Cells, *, well: bool = False) -> None:
         """Make everything durable. Raises what kept it from being so, once nothing of the run is under way any more.
 
         ``well``: the run came to its end. A close that was cut short can be made again.
         """
-        if self.durability == "exit" and well and not self.keeps_exit:
-            return
-        if self.durability == "exit":
-            self._settle_finished()
-            self._buffered.extend(self._held)
-            self._held = []
-            await self._save_exit(cells)
-        else:
-            await self.flush()
-        await self.arrived()
+        try:
+            if self.durability == "exit" and well and not self.keeps_exit:
+                return
+            if self.durability == "exit":
+                self._settle_finished()
+                self._buffered.extend(self._held)
+                self._held = []
+                await self._save_exit(cells)
+            else:
+                await self.flush(ends=self._owns)
+            await self.arrived()
+        finally:
+            await self._let_go()
+
+    async def leave(self) -> None:
+        """Likewise for who records no run: once what was sent has arrived, others may have the thread."""
+        try:
+            await self.arrived()
+        finally:
+            await self._let_go()
 
     async def arrived(self) -> None:
         """Return once nothing that was sent is under way. Raises what kept the first of it from being stored."""
@@ -312,18 +396,21 @@ class Journal:
         if self._unsaved is not None:
             checkpoint_id, _, metadata = self._unsaved
             self._held = [writes for writes in self._buffered if writes.checkpoint_id == checkpoint_id]
-            unit = self._unit(cells, checkpoint_id, self._last, metadata)
+            unit = self._unit(cells, checkpoint_id, self._last, metadata, ends=self._owns and not self._frozen)
             self._unsaved = None
             self._buffered = []
             await self._send(unit)
         elif self._buffered:
-            unit = Unit(self.thread_id, self.ns, writes=self._buffered)
+            ends = self._owns and not self._frozen
+            unit = Unit(self.thread_id, self.ns, writes=self._buffered, lease=self._shown(ends=ends))
             self._buffered = []
             await self._send(unit)
         while self._frozen:
             await self._pass_on(*self._frozen.pop(0))
 
-    def _unit(self, cells: Cells, checkpoint_id: str, parent_id: str | None, metadata: dict[str, Any]) -> Unit:
+    def _unit(
+        self, cells: Cells, checkpoint_id: str, parent_id: str | None, metadata: dict[str, Any], *, ends: bool
+    ) -> Unit:
         self._settle_finished()
         held, self._held = self._held, []
         changed = take_changes(cells, self._kept)
@@ -337,6 +424,7 @@ class Journal:
             changed=changed,
             lineage=cells.lineage,
             expected_head=self.heads.get(self.ns),
+            lease=self._shown(ends=ends),
         )
 
     async def _send(self, unit: Unit) -> None:
@@ -356,12 +444,12 @@ class Journal:
         while error.task_id is not None:
             at = next(at for at, each in enumerate(writes) if each.task_id == error.task_id)
             task = next((task for task in self._settled_last if task.id == error.task_id), None)
-            named = SerializationError(f"{_told(writes[at], task)}: {error}")
+            named = SerializationError(f"{told(writes[at], task)}: {error}")
             refused = refused or named
             if task is None and writes[at].writes[0][0] != INTERRUPT:
                 break
             writes[at] = writes[at]._replace(writes=[(ERROR, repr(named))])
-            kept = Unit(self.thread_id, self.ns, writes=writes)
+            kept = Unit(self.thread_id, self.ns, writes=writes, lease=self._shown())
             try:
                 await self._pass_on(kept, self._door.encode(kept))
             except SerializationError as another:
@@ -384,6 +472,8 @@ class Journal:
     def _sent(self, unit: Unit, ack: Ack) -> None:
         if not ack.done or ack.error is not None:
             self._acks.append(ack)
+        if unit.lease is not None and self.lease is not None:
+            self.lease.sent(unit.lease, ack)
         if unit.checkpoint is not None:
             if self.marks is not None:
                 self.marks.sent(unit.checkpoint["id"], ack)
@@ -392,19 +482,3 @@ class Journal:
     def config(self, checkpoint_id: str) -> Any:
         """Return the config that addresses one of this thread's checkpoints."""
         return checkpoint_config(self.thread_id, self.ns, checkpoint_id)
-
-
-def _surely_storable(write: tuple[str, Any]) -> bool:
-    """Tell whether every serializer stores this write; encoding it to find out would cost a third of a superstep."""
-    kind = type(write[1])
-    return kind in _SCALARS or (kind is list and _SCALARS.issuperset(map(type, write[1])))
-
-
-def _told(writes: TaskWrites, task: Task | None) -> str:
-    """Say whose writes these are."""
-    if task is not None:
-        return f"Node {task.name!r}"
-    if writes.task_id == NULL_TASK_ID:
-        return "The Command given as input"
-    kind, _, name = writes.task_path.partition(", ")
-    return f"Node {name!r}" if kind == f"~{PULL}" else f"Task {writes.task_id}"

@@ -242,6 +242,8 @@ class Opening:
                     self._record_answers(task, forked=forking)
             await run.journal.flush()
             await run.journal.settle()
+            if tasks:
+                await run.journal.take()
         for task in tasks:
             task.moment.stop = run.stop
         run.first_tasks = tasks

@@ -12,6 +12,7 @@ from runtime.engine.resuming import waiting
 from runtime.run.calls import CallTask
 
 if TYPE_CHECKING:
+    from runtime.engine.tasks import Task
     from runtime.run.conductor import Conductor
 
 
@@ -40,3 +41,12 @@ def write_custom(run: Conductor, item: Any, mode: str, *, once: bool) -> None:
         from_thread.run(partial(run.hub.put_custom, once=once), run, item, mode, token=run.home_token)
     else:
         run.hub.custom(run, item, mode, once=once)
+
+
+def too_slow(run: Conductor, work: list[Task], timeout: float) -> TimeoutError:
+    """Return the error for a superstep that took longer than it may."""
+    names = ", ".join(task.name for task in work if not task.finished)
+    where = f"Superstep {run.step} of graph {run.plan.name!r}"
+    if run.journal is not None:
+        where += f" on thread {run.journal.thread_id!r}"
+    return TimeoutError(f"{where} took longer than step_timeout ({timeout:g} s); unfinished: {names}.")

@@ -119,7 +119,8 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     nbformat.write(written, path)  # type: ignore[no-untyped-call]
 
     notebook: Any = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
-    NotebookClient(notebook, timeout=60, kernel_name="python3", resources={"metadata": {"path": str(folder)}}).execute()
+    where = {"metadata": {"path": str(folder)}}
+    NotebookClient(notebook, timeout=60, kernel_name="python3", coalesce_streams=True, resources=where).execute()
     return dict(zip(CELLS, (cell.outputs for cell in notebook.cells), strict=True))
 
 

@@ -193,3 +193,53 @@ CREATE TABLE _log_room (room BLOB);
 -- grow_log --
 -- Write a blob of this many zero bytes.
 INSERT INTO _log_room (room) VALUES (zeroblob(?));
+
+-- lease --
+-- A thread's lease: who showed it last, and under which epoch.
+SELECT epoch, owner FROM checkpoint_leases WHERE thread_id = ?;
+
+-- leases --
+-- Likewise for each thread id of a JSON array.
+SELECT thread_id, epoch, owner FROM checkpoint_leases WHERE thread_id IN (SELECT value FROM json_each(?));
+
+-- put_lease --
+-- Note who holds a thread.
+INSERT INTO checkpoint_leases (thread_id, epoch, owner, graph, held)
+VALUES (?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET
+    epoch = excluded.epoch, owner = excluded.owner, graph = excluded.graph, held = excluded.held;
+
+-- seen_lease --
+-- A thread's lease with the seconds until its owner counts as dead: never more than its owner asked for, so that a
+-- clock that was set back does not keep the dead alive.
+SELECT l.thread_id, l.epoch, l.owner, l.graph, l.held, coalesce(
+    min(o.seconds, o.expires_at - (julianday('now') - 2440587.5) * 86400.0), 0.0
+)
+FROM checkpoint_leases AS l
+LEFT JOIN checkpoint_owners AS o USING (owner)
+WHERE l.thread_id = ?;
+
+-- held_leases --
+-- Likewise for every thread that is held.
+SELECT l.thread_id, l.epoch, l.owner, l.graph, l.held, coalesce(
+    min(o.seconds, o.expires_at - (julianday('now') - 2440587.5) * 86400.0), 0.0
+)
+FROM checkpoint_leases AS l
+LEFT JOIN checkpoint_owners AS o USING (owner)
+WHERE l.held
+ORDER BY l.thread_id;
+
+-- delete_lease --
+-- Forget a thread's lease: whoever holds it cannot write any more.
+DELETE FROM checkpoint_leases WHERE thread_id = ?;
+
+-- beat --
+-- Note that an owner lives.
+INSERT INTO checkpoint_owners (owner, expires_at, seconds)
+VALUES (:owner, (julianday('now') - 2440587.5) * 86400.0 + :seconds, :seconds)
+ON CONFLICT DO UPDATE SET expires_at = excluded.expires_at, seconds = excluded.seconds;
+
+-- forget_owner --
+-- Take an owner off the list, and with it those that have been silent for a day.
+DELETE FROM checkpoint_owners
+WHERE owner = :owner OR expires_at < (julianday('now') - 2440587.5) * 86400.0 - 86400.0;

@@ -309,3 +309,15 @@ async def test_a_later_migration_is_applied_once(path: Path, monkeypatch: pytest
     with sqlite3.connect(path) as raw:
         assert [row[0] for row in raw.execute("SELECT v FROM checkpoint_migrations")] == [*MIGRATIONS, 9]
     raw.close()
+
+
+async def test_a_file_of_the_first_layout_is_brought_up_to_date(path: Path) -> None:
+    """It was written before threads had leases."""
+    with closing(sqlite3.connect(path)) as raw, raw:
+        for statement in MIGRATIONS[1]:
+            raw.execute(statement)
+        raw.execute("INSERT INTO checkpoint_migrations VALUES (1)")
+    async with SqliteSaver(path) as saver:
+        assert await saver.alease("t") is None
+    with closing(sqlite3.connect(path)) as raw:
+        assert [row[0] for row in raw.execute("SELECT v FROM checkpoint_migrations")] == sorted(MIGRATIONS)

@@ -11,6 +11,7 @@ import pytest
 from persistence.errors import CheckpointConflictError
 from persistence.memory import InMemorySaver
 from persistence.sqlite import SqliteSaver
+from persistence.sqlite.backend import SqliteBackend
 from runtime.errors import ThreadConflictError
 from tests.stories.graphs import CONFIG, Log, chain, history, note
 
@@ -31,8 +32,9 @@ class Door:
 
 
 @pytest.fixture
-async def savers(tmp_path: Any) -> AsyncIterator[tuple[SqliteSaver, SqliteSaver]]:
-    """Two savers on one file, as two processes have them."""
+async def savers(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[SqliteSaver, SqliteSaver]]:
+    """Two savers on one file, as two processes have them, where leases do not keep them apart."""
+    monkeypatch.setattr(SqliteBackend, "leasing", False)
     path = str(tmp_path / "shared.sqlite")
     async with SqliteSaver(path) as one, SqliteSaver(path) as other:
         yield one, other

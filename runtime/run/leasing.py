@@ -1,0 +1,139 @@
+"""A run's lease of its thread: how it comes by it, shows it with everything it stores, and lets go of it.
+
+The first unit of a run takes the thread, the last one lets go of it, so neither costs a commit. A run that is resumed
+takes the thread before its nodes run: two processes that continue one thread do not both do its work.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+
+from persistence.contracts.lease import Lease, LeaseRow
+from runtime.errors import ThreadBusyError
+from runtime.run.claiming import held
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from persistence.contracts.checkpoint import CheckpointTuple
+    from persistence.contracts.saver import Ack
+    from runtime.run.claiming import Claim
+
+FIRST_LOOK: Final = 0.005
+LONGEST_LOOK: Final = 0.25
+"""Seconds between looks at a thread that another process is at work on: about a superstep, and what nobody notices."""
+
+
+class RunLease:
+    """What one run, and those inside it, show with each unit."""
+
+    __slots__ = ("_first", "_last", "_plain", "epoch", "graph", "lost", "owner", "seen")
+
+    def __init__(self, owner: str, graph: str, found: LeaseRow | None) -> None:
+        self.owner = owner
+        self.graph = graph
+        self.seen = (0, "") if found is None else (found.epoch, found.owner)
+        self.epoch = self.seen[0] + 1
+        self.lost = False
+        """Whether another run has the thread now."""
+        self._first: Ack | None = None
+        self._last: Ack | None = None
+        self._plain = Lease(self.epoch, owner, graph)
+
+    @property
+    def taken(self) -> bool:
+        """Whether a unit was sent that takes the thread."""
+        return self._first is not None
+
+    @property
+    def held(self) -> bool:
+        """Whether a unit was sent that takes the thread, and none, but in vain, that lets go of it."""
+        ended = self._last is not None and not (self._last.done and self._last.error is not None)
+        return self.taken and not ended and not self.lost
+
+    def shown(self, *, ends: bool = False) -> Lease:
+        """Return what the next unit shows; ``ends``: it is the run's last."""
+        if not ends and self._first is not None and self._first.done and self._first.error is None:
+            return self._plain
+        fresh = self._first is None or not self._first.done or self._first.error is not None
+        return Lease(self.epoch, self.owner, self.graph, *self.seen, fresh, ends)
+
+    def sent(self, lease: Lease, ack: Ack) -> None:
+        """Note that a unit that shows the lease was sent."""
+        if self._first is None or (self._first.done and self._first.error is not None):
+            self._first = ack
+        if lease.ends:
+            self._last = ack
+
+    async def stored(self) -> None:
+        """Return once the thread is this run's. Raises what kept it from being so."""
+        if self._first is not None:
+            await self._first.wait()
+
+
+def leases(saver: Any) -> bool:
+    """Tell whether a saver's threads have leases."""
+    return getattr(saver, "lease_owner", None) is not None
+
+
+async def opened(
+    saver: Any, config: Mapping[str, Any], claim: Claim, *, graph: str, reject: bool
+) -> CheckpointTuple | None:
+    """Load the addressed checkpoint once no other process is at work on its thread; give the claim its lease.
+
+    The runs around this one are not waited for, through whichever saver they hold the thread.
+
+    Raises ThreadBusyError if the thread is held elsewhere and ``reject`` is set.
+    """
+    thread_id = config["configurable"]["thread_id"]
+    within = {(other.lease.epoch, other.lease.owner): other.lease for other in held() if other.lease is not None}
+    watch = _Watch()
+    while True:
+        found, row = await saver.aopen_thread(config)
+        ours = row is not None and (row.epoch, row.owner) in within
+        if row is None or not row.held or ours or row.owner == saver.lease_owner or watch.dead(saver, row):
+            if ours and row is not None:
+                claim.lease = within[row.epoch, row.owner]
+            else:
+                claim.lease, claim.owns = RunLease(saver.lease_owner, graph, row), True
+            loaded: CheckpointTuple | None = found
+            return loaded
+        if reject:
+            msg = (
+                f"Thread {thread_id!r} is held by a run of another process (owner {row.owner}, epoch {row.epoch}), "
+                "which is alive. Wait for it, or use multitask_strategy='enqueue'."
+            )
+            raise ThreadBusyError(msg)
+        await anyio.sleep(watch.pause())
+
+
+class _Watch:
+    """Looks at another process's lease: dead by the database's clock, or silent for its time by ours."""
+
+    def __init__(self) -> None:
+        self._seen: tuple[int, str] | None = None
+        self._left = self._since = 0.0
+        self._pause = FIRST_LOOK / 2
+
+    def dead(self, saver: Any, row: LeaseRow) -> bool:
+        """Tell whether the owner counts as dead.
+
+        Between two beats what is left only falls. If it has not risen for as long as it was when it was first seen,
+        the owner is silent, wherever the database's clock was set to meanwhile.
+        """
+        if saver.is_dead(row):
+            return True
+        now = anyio.current_time()
+        if (row.epoch, row.owner) != self._seen or row.seconds_left > self._left:
+            self._seen, self._since, self._limit = (row.epoch, row.owner), now, row.seconds_left
+        self._left = row.seconds_left
+        return now - self._since > self._limit
+
+    def pause(self) -> float:
+        """Return the seconds until the next look: doubling."""
+        self._pause = min(self._pause * 2, LONGEST_LOOK)
+        return self._pause
+
+    _limit = 0.0

@@ -1,0 +1,120 @@
+"""What units that show leases do to the stored ones, together as one by one; who their owners are."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from persistence.contracts.backend import Rows
+from persistence.contracts.lease import Lease
+from persistence.errors import LeaseLostError
+from persistence.writer.leasing import Stored, moves, settled
+from persistence.writer.owners import is_gone, new_owner
+
+THREADS = ["t", "u"]
+
+
+def unit(thread_id: str, lease: Lease | None, checkpoint_id: str | None = None) -> Rows:
+    checkpoint = None if checkpoint_id is None else (thread_id, "", checkpoint_id, None, "", "", "")
+    return Rows(thread_id, "", checkpoint, (), (), (), 0, None, lease)
+
+
+def apply(batch: list[Rows], stored: dict[str, Stored], free: dict[str, bool]) -> None:
+    for move in settled(moves(batch), stored, lambda _key: False):
+        stored[move.thread_id] = (move.new_epoch, move.new_owner)
+        free[move.thread_id] = not move.held
+
+
+LEASES = st.builds(
+    lambda epoch, owner, seen, fresh, ends: Lease(epoch, owner, "g", epoch - 1, seen if epoch > 1 else "", fresh, ends),
+    st.integers(1, 4),
+    st.sampled_from("abc"),
+    st.sampled_from("abc"),
+    st.booleans(),
+    st.booleans(),
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(THREADS), st.none() | LEASES), max_size=8))
+def test_a_batch_of_units_does_what_they_do_one_by_one(shown: list[tuple[str, Lease | None]]) -> None:
+    batch = [unit(thread_id, lease) for thread_id, lease in shown]
+    one_by_one: tuple[dict[str, Stored], dict[str, bool]] = ({}, {})
+    refused = False
+    for each in batch:
+        try:
+            apply([each], *one_by_one)
+        except LeaseLostError:
+            refused = True
+            break
+    together: tuple[dict[str, Stored], dict[str, bool]] = ({}, {})
+    if refused:
+        with pytest.raises(LeaseLostError):
+            apply(batch, *together)
+        assert together == ({}, {})
+    else:
+        apply(batch, *together)
+        assert together == one_by_one
+
+
+def test_every_thread_that_was_lost_is_named() -> None:
+    batch = [unit(thread_id, Lease(1, "me", "g")) for thread_id in ("t", "u", "v")]
+    with pytest.raises(LeaseLostError, match="epoch 2, owner other") as caught:
+        apply(batch, {"t": (2, "other"), "u": (1, "me")}, {})
+    assert caught.value.thread_ids == {"t", "v"}
+
+
+def test_a_batch_that_was_stored_already_passes_though_another_has_the_thread_now() -> None:
+    asked = moves([unit("t", Lease(1, "me", "g", 0, "", fresh=True), "1"), unit("t", Lease(1, "me", "g"))])
+    assert settled(asked, {"t": (2, "other")}, lambda key: key == ("t", "", "1")) == []
+    with pytest.raises(LeaseLostError):
+        settled(asked, {"t": (2, "other")}, lambda _key: False)
+
+
+def test_the_end_of_one_run_and_the_start_of_the_next_share_a_batch() -> None:
+    batch = [
+        unit("t", Lease(1, "me", "g", ends=True)),
+        unit("t", Lease(2, "me", "h", 1, "me", fresh=True)),
+        unit("t", Lease(2, "me", "h", 1, "me", fresh=True)),
+    ]
+    (move,) = settled(moves(batch), {"t": (1, "me")}, lambda _key: False)
+    assert (move.new_epoch, move.graph, move.held, move.writes) == (2, "h", True, True)
+
+
+def test_a_plain_unit_of_the_holder_changes_nothing() -> None:
+    assert settled(moves([unit("t", Lease(3, "me", "g"))]), {"t": (3, "me")}, lambda _key: False) == []
+
+
+def test_no_two_owners_share_a_name() -> None:
+    assert new_owner() != new_owner()
+
+
+@pytest.mark.slow
+def test_an_owner_is_gone_once_its_process_has_ended() -> None:
+    program = "from persistence.writer.owners import new_owner; print(new_owner(), flush=True); input()"
+    child: subprocess.Popen[Any] = subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with child:
+        assert child.stdout is not None
+        owner = child.stdout.readline().strip()
+        assert not is_gone(owner)
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert is_gone(owner)  # though its parent has not asked yet how it ended
+    assert is_gone(owner)
+
+
+def test_an_owner_that_cannot_be_known_is_not_called_gone() -> None:
+    boot, space, pid, started, token = new_owner().split("/")
+    assert not is_gone(f"{boot}/{space}/{pid}/{started}/{token}")
+    assert is_gone(f"{boot}/{space}/{pid}/1/{token}")
+    assert not is_gone(f"another boot/{space}/{pid}/1/{token}")
+    assert not is_gone(f"{boot}/7/{pid}/1/{token}")
+    assert not is_gone(f"{boot}/{space}/{pid}/-/{token}")
+    assert not is_gone("somebody")
