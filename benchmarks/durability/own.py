@@ -19,7 +19,8 @@ from benchmarks.graphs import config
 from benchmarks.harness import MICRO, Stopwatch
 from benchmarks.results import BARE, STEP
 from persistence.writer.saver import GroupCommitSaver
-from runtime.cli.loading import load_graph, with_saver
+from runtime.cli.loading import load_graph
+from runtime.graph.recovery import with_saver
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from persistence.errors import PersistenceError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import asyncpg
 
     from persistence.contracts.backend import Page, Query, Request
+    from persistence.contracts.lease import LeaseRow
     from persistence.postgres.options import Options
     from persistence.writer.limits import Limits
 
@@ -54,10 +55,13 @@ LAYOUT: Final = Layout(
             "task_path",
         ),
         "checkpoint_blobs": ("thread_id", "checkpoint_ns", "channel", "version", "type", "blob"),
+        "checkpoint_leases": ("thread_id", "epoch", "owner", "graph", "held"),
+        "checkpoint_owners": ("owner", "expires_at", "seconds"),
     },
     MIGRATIONS,
     "checkpoint_migrations",
     "v",
+    {"checkpoint_leases": 2, "checkpoint_owners": 2},
 )
 
 
@@ -134,6 +138,8 @@ class Database(Remote[Session]):
 class PostgresBackend:
     """The saver's tables in one database."""
 
+    leasing: Literal[True] = True
+
     def __init__(self, database: Database) -> None:
         """Keep checkpoints in a database; nothing is opened yet."""
         self._database = database
@@ -162,6 +168,21 @@ class PostgresBackend:
         """Return the addressed checkpoint, or the newest one."""
         find = partial(reading.load, thread_id=thread_id, checkpoint_ns=checkpoint_ns, checkpoint_id=checkpoint_id)
         return await self._database.read(find)
+
+    async def load_leased(self, thread_id: str, checkpoint_ns: str, checkpoint_id: str | None) -> Page:
+        """Return likewise, with the thread's lease, in one round trip."""
+        find = partial(
+            reading.load_leased, thread_id=thread_id, checkpoint_ns=checkpoint_ns, checkpoint_id=checkpoint_id
+        )
+        return await self._database.read(find)
+
+    async def lease(self, thread_id: str) -> LeaseRow | None:
+        """Return a thread's lease."""
+        return await self._database.read(partial(reading.lease, thread_id=thread_id))
+
+    async def held_leases(self) -> list[LeaseRow]:
+        """Return every lease that is held."""
+        return await self._database.read(reading.held_leases)
 
     async def page(self, query: Query) -> Page:
         """Return a page of matching checkpoints."""

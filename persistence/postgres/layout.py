@@ -7,6 +7,7 @@ role that may not create tables. Changing takes a lock, looks again, and is one 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from persistence.errors import BackendOpenError, SchemaVersionError
@@ -29,6 +30,8 @@ class Layout(NamedTuple):
     """The table of the migrations that were applied."""
     number: str
     """The column of the ledger."""
+    since: Mapping[str, int] = MappingProxyType({})
+    """The migrations that made those tables which the first did not."""
 
     async def migrate(self, session: Session, name: str) -> None:
         """Bring the tables up to date; safe with several processes at once.
@@ -70,6 +73,7 @@ class Layout(NamedTuple):
         if self.ledger in present and self.ledger not in wrong:
             rows = await session.rows(f"SELECT {self.number} FROM {self.ledger}")  # noqa: S608 - names of our own
             seen = frozenset(row[0] for row in rows)
+            wrong = [table for table in wrong if self.since.get(table, 1) <= max(seen, default=0)]
         if 0 in seen:
             message = (
                 f"{name} holds LangGraph's tables {', '.join(sorted(present))}. Use another database, or another "

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from persistence.contracts.backend import BlobKey, CheckpointRow, Page, Query, WriteRow
+from persistence.contracts.lease import LeaseRow
 from persistence.postgres import jsonb
 from persistence.postgres.narrowing import Values
 from persistence.postgres.statements import QUERIES
@@ -27,6 +28,26 @@ OF_ONE_THREAD = "(SELECT * FROM checkpoints WHERE thread_id = {thread_id} OFFSET
 async def load(session: Session, thread_id: str, checkpoint_ns: str, checkpoint_id: str | None) -> Page:
     """Return one checkpoint with its rows: the addressed or the newest."""
     return await page(session, Query(thread_id=thread_id, checkpoint_ns=checkpoint_ns, checkpoint_id=checkpoint_id))
+
+
+async def load_leased(session: Session, thread_id: str, checkpoint_ns: str, checkpoint_id: str | None) -> Page:
+    """Return one checkpoint and its thread's lease, by one statement."""
+    query = Query(thread_id=thread_id, checkpoint_ns=checkpoint_ns, checkpoint_id=checkpoint_id)
+    sql, values = _statement(query)
+    lease = QUERIES["lease"].format(conditions=f"l.thread_id = ${len(values) + 1}")
+    return _page(await session.rows(f"{sql} UNION ALL {lease}", *values, thread_id))
+
+
+async def lease(session: Session, thread_id: str) -> LeaseRow | None:
+    """Return a thread's lease."""
+    sql = QUERIES["lease"].format(conditions="l.thread_id = $1")
+    return _page(await session.rows(sql, thread_id)).lease
+
+
+async def held_leases(session: Session) -> list[LeaseRow]:
+    """Return every lease that is held."""
+    found = await session.rows(QUERIES["lease"].format(conditions="l.held ORDER BY l.thread_id"))
+    return [lease for row in found if (lease := _page([row]).lease) is not None]
 
 
 async def page(session: Session, query: Query) -> Page:
@@ -71,14 +92,17 @@ def _page(rows: Iterable[Any]) -> Page:
     checkpoints: list[CheckpointRow] = []
     writes: list[WriteRow] = []
     blobs: dict[BlobKey, tuple[str, bytes]] = {}
+    held: LeaseRow | None = None
     for what, thread_id, ns, third, fourth, idx, channel, kind, blob, body, facts in rows:
         if what == "write":
             writes.append((thread_id, ns, third, fourth, idx, channel, kind, blob, body))
         elif what == "blob":
             blobs[thread_id, ns, third, fourth] = kind, blob
+        elif what == "lease":
+            held = LeaseRow(thread_id, int(body), ns, third, fourth == "true", float(facts))
         else:
             restored = jsonb.restored(body), jsonb.restored(facts)
             checkpoints.append((thread_id, ns, third, fourth, kind, *restored))
     # The database ordered the page to cut it; its answer to a UNION promises no order.
     checkpoints.sort(key=lambda row: (row[2], row[0], row[1]), reverse=True)
-    return Page(checkpoints, group_writes(writes), blobs)
+    return Page(checkpoints, group_writes(writes), blobs, held)

@@ -14,6 +14,7 @@ from persistence.writer.batching import Merged, Segment
 from persistence.writer.decoding import unreferenced
 from persistence.writer.encoding import checksum_of_facts
 from persistence.writer.fencing import forks, origin, uprooted
+from persistence.writer.leasing import Move, Stored, lost, moves
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -59,11 +60,14 @@ async def _carry_out(session: Session, segment: Segment) -> None:
 
 async def _store(session: Session, rows: Merged) -> None:
     fences, started = _fences(rows.fenced), forks(rows.fenced)
+    leases = moves(rows.leased)
     rooted = [(*origin(row), NO_HEAD, "") for row in started]
     # One statement cannot change a row twice, so of several rows with one key only the last is sent.
     checkpoints = {row[:3]: row for row in rows.checkpoints}.values()
     upserts = {row[:5]: row for row in rows.upserts}.values()
     parts = {
+        "beat": None if rows.beat is None else (rows.beat.owner, rows.beat.seconds),
+        "leases": [_asked(move) for move in leases],
         "fences": [*fences, *rooted],
         "checkpoints": [_checkpoint(row) for row in checkpoints],
         "blobs": [row[:5] for row in rows.blobs],
@@ -78,6 +82,8 @@ async def _store(session: Session, rows: Merged) -> None:
         [row[7] for row in rows.writes],
         [row[7] for row in upserts],
     )
+    if refused and refused[0][0] < 0:
+        raise lost({leases[-position - 1].thread_id: _found(what) for position, what in refused})
     for position, head in refused:
         if position > len(fences):
             raise CheckpointConflictError(uprooted(started[position - 1 - len(fences)]))
@@ -92,6 +98,16 @@ def _checkpoint(row: CheckpointRow) -> tuple[Any, ...]:
     body, kind = jsonb.sealed(row[5])
     kind += checksum_of_facts(row[3], jsonb.canonical(row[6]).encode())
     return (*row[:4], kind, msgspec.Raw(body.encode()), msgspec.Raw(jsonb.stored(row[6]).encode()))
+
+
+def _asked(move: Move) -> tuple[Any, ...]:
+    """Return what the database is told of a lease; of the proof, the key within the thread."""
+    return (*move[:-1], *((None, None) if move.proof is None else move.proof[1:]))
+
+
+def _found(what: str) -> Stored | None:
+    epoch, _, owner = what.partition(" ")
+    return (int(epoch), owner) if epoch else None
 
 
 def _fences(moves: Iterable[tuple[CheckpointRow, str | None]]) -> list[Fence]:

@@ -6,7 +6,7 @@ import sqlite3
 import warnings
 import weakref
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import anyio
 
@@ -34,7 +34,7 @@ class SqliteBackend:
     one connection only, which then does both.
     """
 
-    leasing = True
+    leasing: Literal[True] = True
 
     def __init__(self, path: str, *, synchronous: Synchronous, busy_timeout: float) -> None:
         """Describe a database; nothing is opened yet."""

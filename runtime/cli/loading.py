@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import importlib
 import inspect
 import sys
@@ -12,6 +11,7 @@ from typing import Any
 
 from runtime.cli.failing import CommandError, UsageError
 from runtime.graph import CompiledStateGraph, StateGraph
+from runtime.graph.recovery import with_saver
 
 
 async def load_graph(target: str, saver: Any) -> CompiledStateGraph:
@@ -88,13 +88,6 @@ async def _made(function: Any, target: str) -> Any:
         return await made if inspect.isawaitable(made) else made
     except Exception as error:
         raise _failed(f"{target} was called to make the graph and failed", error) from error
-
-
-def with_saver(graph: CompiledStateGraph, saver: Any) -> CompiledStateGraph:
-    """Return the graph with another saver, or with none."""
-    program = copy.copy(graph.program)
-    program.saver = saver
-    return type(graph)(graph.builder, program)
 
 
 def _failed(what: str, error: Exception) -> CommandError:

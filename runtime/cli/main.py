@@ -8,7 +8,7 @@ import traceback
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from persistence.errors import PersistenceError
-from runtime.cli import demo, drawing, editing, migrating, reading, running
+from runtime.cli import demo, drawing, editing, migrating, reading, recovering, running
 from runtime.cli.databases import FORMS
 from runtime.cli.failing import CommandError, UsageError
 from runtime.cli.showing import Screen, quietened
@@ -79,6 +79,7 @@ def _parser() -> _Parser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
     _add_run(commands)
     _add_draw(commands)
+    _add_recover(commands)
     _add_threads(commands)
     _add_history(commands)
     _add_show(commands)
@@ -135,6 +136,22 @@ def _add_run(commands: Parsers) -> None:
     parser.add_argument("--context", metavar="JSON", type=_json_option, help="what nodes see as runtime.context")
     parser.add_argument("--recursion-limit", metavar="N", type=_positive, help="steps that the run may take")
     parser.add_argument("--traceback", action="store_true", help="show the whole traceback if a node fails")
+
+
+def _add_recover(commands: Parsers) -> None:
+    parser = _command(
+        commands,
+        "recover",
+        recovering.recover,
+        "Continue the threads of a graph whose run died with its process.",
+        "Safe from several processes at once. Exits with 1 if a thread could not be continued.",
+    )
+    _needs_graph(parser)
+    _needs_db(parser)
+    parser.add_argument("--parallel", metavar="N", type=_positive, default=8, help="threads at once (default: 8)")
+    parser.add_argument("--dry-run", action="store_true", help="only list them")
+    parser.add_argument("--durability", choices=DURABILITIES, default="async", help="as for run")
+    parser.add_argument("--context", metavar="JSON", type=_json_option, help="what nodes see as runtime.context")
 
 
 def _add_draw(commands: Parsers) -> None:

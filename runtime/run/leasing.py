@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
+from persistence.contracts.checkpoint import Unit
 from persistence.contracts.lease import Lease, LeaseRow
 from runtime.errors import ThreadBusyError
 from runtime.run.claiming import held
@@ -137,3 +138,10 @@ class _Watch:
         return self._pause
 
     _limit = 0.0
+
+
+async def freed(saver: Any, row: LeaseRow) -> None:
+    """Let go of a thread whose run died with nothing left to do. Raises LeaseLostError if another was faster."""
+    lease = RunLease(saver.lease_owner, row.graph, row)
+    ack = await saver.send(saver.encode(Unit(row.thread_id, "", lease=lease.shown(ends=True))))
+    await ack.wait()

@@ -1,6 +1,6 @@
 -- commit --
 -- Store a batch of units; see the function.
-SELECT refused, head FROM checkpoint_commit_1($1::text::jsonb, $2, $3, $4);
+SELECT refused, head FROM checkpoint_commit_2($1::text::jsonb, $2, $3, $4);
 
 -- page --
 -- Checkpoints with all their writes and the blobs they rest on, from one state of the database and in one answer.
@@ -52,8 +52,10 @@ CROSS JOIN LATERAL (
 -- Wait for whoever moves some threads, and keep others waiting: what is compared with a head stands until it is stored.
 SELECT pg_advisory_xact_lock(place.lock)
 FROM (
-    SELECT DISTINCT hashtextextended(thread_id || chr(31) || checkpoint_ns, 7419) AS lock
+    SELECT hashtextextended(thread_id || chr(31) || checkpoint_ns, 7419) AS lock
     FROM checkpoints WHERE thread_id = ANY ($1::text[])
+    UNION
+    SELECT hashtextextended(thread_id, 7420) FROM unnest($1::text[]) AS given (thread_id)
     ORDER BY lock
 ) AS place;
 
@@ -69,7 +71,8 @@ FROM (
 -- delete_thread --
 -- Delete everything of some threads.
 WITH checkpoint AS (DELETE FROM checkpoints WHERE thread_id = ANY ($1::text[])),
-    written AS (DELETE FROM checkpoint_writes WHERE thread_id = ANY ($1::text[]))
+    written AS (DELETE FROM checkpoint_writes WHERE thread_id = ANY ($1::text[])),
+    leased AS (DELETE FROM checkpoint_leases WHERE thread_id = ANY ($1::text[]))
 DELETE FROM checkpoint_blobs WHERE thread_id = ANY ($1::text[]);
 
 -- copy_thread --
@@ -163,3 +166,12 @@ SELECT t.name, coalesce(array_agg(a.attname::text ORDER BY a.attnum), '{}') AS c
 FROM unnest($1::text[]) AS t (name)
 JOIN pg_attribute AS a ON a.attrelid = to_regclass(t.name) AND a.attnum > 0 AND NOT a.attisdropped
 GROUP BY t.name;
+
+-- lease --
+-- A thread's lease with the seconds until its owner counts as dead: never more than its owner asked for, so that a
+-- clock that was set back does not keep the dead alive. In the columns of a page, whose last part it can be.
+SELECT 'lease', l.thread_id, l.owner, l.graph, l.held::text, NULL::integer, NULL, NULL, NULL::bytea, l.epoch::text,
+    coalesce(least(o.seconds, extract(epoch FROM o.expires_at - clock_timestamp())::float8), 0)::text
+FROM checkpoint_leases AS l
+LEFT JOIN checkpoint_owners AS o USING (owner)
+WHERE {conditions}

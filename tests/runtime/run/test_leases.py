@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import anyio
@@ -10,6 +10,7 @@ import pytest
 
 from persistence.contracts.backend import Beat
 from persistence.errors import LeaseLostError
+from persistence.postgres import PostgresSaver
 from persistence.sqlite import SqliteSaver
 from persistence.writer.limits import Limits
 from runtime.errors import FencedError, GraphRecursionError, ThreadBusyError, ThreadConflictError
@@ -19,11 +20,19 @@ from tests.stories.graphs import CONFIG, chain, history, note
 Savers = tuple[Any, Any]
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def make(request: pytest.FixtureRequest, tmp_path: Any) -> Callable[[Limits], Any]:
+    """Return a function that makes savers on one database, as processes have them."""
+    if request.param == "sqlite":
+        return lambda limits: SqliteSaver(tmp_path / "shared.sqlite", limits=limits)
+    url = request.getfixturevalue("postgres_url")
+    return lambda limits: PostgresSaver(url, pool_size=2, limits=limits)
+
+
 @pytest.fixture
-async def savers(tmp_path: Any) -> AsyncIterator[Savers]:
-    """Two savers on one database, as two processes have them."""
-    path = tmp_path / "shared.sqlite"
-    async with SqliteSaver(path) as one, SqliteSaver(path) as other:
+async def savers(make: Any) -> AsyncIterator[Savers]:
+    """Two savers on one database."""
+    async with make(Limits()) as one, make(Limits()) as other:
         yield one, other
 
 
@@ -285,11 +294,10 @@ async def test_a_thread_that_another_process_deletes_stays_deleted(savers: Saver
 
 
 @pytest.mark.slow
-async def test_an_owner_whose_nodes_take_their_time_is_heard(tmp_path: Any) -> None:
+async def test_an_owner_whose_nodes_take_their_time_is_heard(make: Any) -> None:
     """Nothing is written for several times as long as a silent owner would live."""
-    path, limits = tmp_path / "shared.sqlite", Limits(lease_seconds=0.3)
-    door = Door()
-    async with SqliteSaver(path, limits=limits) as one, SqliteSaver(path, limits=limits) as other:
+    limits, door = Limits(lease_seconds=0.3), Door()
+    async with make(limits) as one, make(limits) as other:
         graph = chain(("slow", door)).compile(one)
         async with anyio.create_task_group() as group:
             group.start_soon(lambda: graph.ainvoke({}, CONFIG, durability="sync"))
@@ -304,10 +312,9 @@ async def test_an_owner_whose_nodes_take_their_time_is_heard(tmp_path: Any) -> N
         assert await other.aheld_leases() == []
 
 
-async def test_closing_a_saver_takes_its_owner_off_the_list(tmp_path: Any) -> None:
-    path = tmp_path / "shared.sqlite"
-    async with SqliteSaver(path) as other:
-        async with SqliteSaver(path) as one:
+async def test_closing_a_saver_takes_its_owner_off_the_list(make: Any) -> None:
+    async with make(Limits()) as other:
+        async with make(Limits()) as one:
             await chain("one").compile(one).ainvoke({}, CONFIG)
             lease = await other.alease("t")
             assert lease is not None

@@ -1,0 +1,133 @@
+"""Recovery: runs whose process died are found by their threads' leases, and continued.
+
+A thread's lease is held while a run is at work on it. If its owner is dead and it is still held, nobody is told how the
+run ended: it did not. Whoever continues it takes the thread first, so that of several processes which recover one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import copy
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import anyio
+
+from persistence.errors import LeaseLostError
+from runtime.errors import ThreadBusyError, ThreadConflictError
+from runtime.run.leasing import freed, leases
+from runtime.types.config import merge_configs
+
+if TYPE_CHECKING:
+    from persistence.contracts.lease import LeaseRow
+    from runtime.graph.compiled import CompiledStateGraph
+    from runtime.types.policy import Durability
+    from runtime.types.snapshot import StateSnapshot
+
+Config = Mapping[str, Any] | Callable[[str], Mapping[str, Any]] | None
+
+
+class Recovered(NamedTuple):
+    """What became of one thread whose run had died."""
+
+    thread_id: str
+    status: Literal["finished", "waiting", "failed", "taken"]
+    """``finished``: nothing is left to do. ``waiting``: for an answer, or at a breakpoint. ``failed``: continuing it
+    raised. ``taken``: another process was faster."""
+    value: Any = None
+    """What the continued run returned; None if there was nothing to continue."""
+    error: Exception | None = None
+
+
+async def arecover(
+    graph: CompiledStateGraph,
+    saver: Any = None,
+    *,
+    config: Config = None,
+    context: Any = None,
+    durability: Durability | None = None,
+    max_concurrency: int = 8,
+) -> list[Recovered]:
+    """Find the threads of a graph whose run died with its process, and continue them.
+
+    A run counts as dead once its process has ended (seen from the same machine), or was silent for the saver's
+    ``lease_seconds``. Its last superstep runs again, but for the nodes that had finished. Runs of graphs with another
+    name are left alone: give graphs that share a database names of their own (``compile(name=...)``).
+
+    Args:
+        graph: the compiled graph.
+        saver: where the threads are; the graph's own checkpointer by default.
+        config: what the continued runs get beside their thread, or a function that returns it for a thread id.
+        context: what their nodes see as ``runtime.context``.
+        durability: ``exit``, ``async`` or ``sync``.
+        max_concurrency: how many threads are continued at once.
+
+    Returns:
+        What became of each, in order of their thread ids; errors are there, not raised.
+
+    Raises:
+        ValueError: there is no saver, its threads have no leases, or ``max_concurrency`` is not positive.
+
+    """
+    if saver is not None and saver is not graph.checkpointer:
+        graph = with_saver(graph, saver)
+    saver = graph.checkpointer
+    if saver in (None, True, False):
+        msg = "There is nothing to recover: the graph has no checkpointer, and no saver was given."
+        raise ValueError(msg)
+    if not leases(saver):
+        msg = f"{saver!r} keeps no leases, so it cannot be told whose run died. Resume threads with None as input."
+        raise ValueError(msg)
+    if max_concurrency < 1:
+        msg = f"max_concurrency must be at least 1, it is {max_concurrency}."
+        raise ValueError(msg)
+    found = await died(graph)
+    ended: dict[str, Recovered] = {}
+    room = anyio.CapacityLimiter(max_concurrency)
+
+    async def recover(row: LeaseRow) -> None:
+        async with room:
+            place = {"configurable": {"thread_id": row.thread_id}}
+            own = merge_configs(config(row.thread_id) if callable(config) else config, place)
+            ended[row.thread_id] = await _recovered(graph, row, own, {"context": context, "durability": durability})
+
+    async with anyio.create_task_group() as group:
+        for row in found:
+            group.start_soon(recover, row)
+    return [ended[thread_id] for thread_id in sorted(ended)]
+
+
+async def died(graph: CompiledStateGraph) -> list[LeaseRow]:
+    """Return the leases of the graph's threads whose run died."""
+    saver = graph.checkpointer
+    rows: list[LeaseRow] = await saver.aheld_leases()
+    return [row for row in rows if row.graph == graph.name and row.owner != saver.lease_owner and saver.is_dead(row)]
+
+
+async def _recovered(
+    graph: CompiledStateGraph, row: LeaseRow, config: Mapping[str, Any], options: Mapping[str, Any]
+) -> Recovered:
+    try:
+        state = await graph.aget_state(config)
+        if not _unfinished(state):
+            await freed(graph.checkpointer, row)
+            return Recovered(row.thread_id, "waiting" if state.next else "finished")
+        given = {key: value for key, value in options.items() if value is not None}
+        value = await graph.ainvoke(None, config, multitask_strategy="reject", **given)
+        state = await graph.aget_state(config)
+    except (ThreadBusyError, ThreadConflictError, LeaseLostError):
+        return Recovered(row.thread_id, "taken")
+    except Exception as error:  # noqa: BLE001 - one thread's failure is no reason to leave the others
+        return Recovered(row.thread_id, "failed", error=error)
+    return Recovered(row.thread_id, "waiting" if state.next else "finished", value)
+
+
+def _unfinished(state: StateSnapshot) -> bool:
+    """Tell whether the run had more to do than to wait for answers."""
+    return any(not task.interrupts and task.result is None for task in state.tasks)
+
+
+def with_saver(graph: CompiledStateGraph, saver: Any) -> CompiledStateGraph:
+    """Return the graph with another saver, or with none."""
+    program = copy(graph.program)
+    program.saver = saver
+    return type(graph)(graph.builder, program)

@@ -1,0 +1,181 @@
+"""Recovery: runs whose process died are found and continued, each by one process only."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from persistence.memory import InMemorySaver
+from persistence.sqlite import SqliteSaver
+from runtime.graph.recovery import Recovered, arecover
+from runtime.types import interrupt
+from tests.stories.graphs import chain
+
+PROGRAM = """
+import sys
+
+import anyio
+
+from persistence.sqlite import SqliteSaver
+from tests.stories.graphs import chain
+
+
+async def main():
+    left = 3
+    everyone = anyio.Event()
+
+    async def slow(_state):
+        nonlocal left
+        left -= 1
+        if not left:
+            everyone.set()
+        await anyio.sleep_forever()
+
+    async with SqliteSaver(sys.argv[1]) as saver, anyio.create_task_group() as group:
+        graph = chain("first", ("slow", slow), "last").compile(saver, name="worker")
+        for thread in "abc":
+            config = {"configurable": {"thread_id": thread}}
+            group.start_soon(lambda config=config: graph.ainvoke({}, config, durability="sync"))
+        await chain("first").compile(saver, name="other").ainvoke({}, {"configurable": {"thread_id": "done"}})
+        await everyone.wait()
+        print("ready", flush=True)
+
+
+anyio.run(main)
+"""
+
+GRAPH = """
+from tests.stories.graphs import chain
+
+graph = chain("first", "slow", "last").compile(name="worker")
+"""
+
+
+@pytest.fixture
+def died(tmp_path: Path) -> Path:
+    """A database in which the runs of three threads died with their process."""
+    path = tmp_path / "threads.sqlite"
+    child: subprocess.Popen[Any] = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(path)], stdout=subprocess.PIPE, text=True
+    )
+    with child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        child.kill()
+    return path
+
+
+@pytest.mark.slow
+async def test_what_died_is_continued_once_by_however_many(died: Path) -> None:
+    ran: Counter[str] = Counter()
+
+    def counted(name: str) -> Any:
+        async def node(_state: Any) -> dict[str, Any]:
+            ran[name] += 1
+            await anyio.sleep(0.01)
+            return {"log": [name]}
+
+        return (name, node)
+
+    found: list[list[Recovered]] = []
+    async with SqliteSaver(died) as one, SqliteSaver(died) as other, anyio.create_task_group() as group:
+        builder = chain(*map(counted, ("first", "slow", "last")))
+
+        async def recover(saver: Any) -> None:
+            found.append(await arecover(builder.compile(saver, name="worker"), max_concurrency=2))
+
+        group.start_soon(recover, one)
+        group.start_soon(recover, other)
+    assert ran == {"slow": 3, "last": 3}
+    outcomes = Counter((each.thread_id, each.status) for part in found for each in part)
+    assert {thread for thread, status in outcomes if status == "finished"} == set("abc")
+    assert all(count == 1 for (_, status), count in outcomes.items() if status == "finished")
+    async with SqliteSaver(died) as saver:
+        graph = builder.compile(saver, name="worker")
+        for thread in "abc":
+            state = await graph.aget_state({"configurable": {"thread_id": thread}})
+            assert (state.values, state.next) == ({"log": ["first", "slow", "last"]}, ())
+        assert await arecover(graph) == []
+
+
+@pytest.mark.slow
+async def test_only_threads_of_the_graphs_own_name_are_continued(died: Path) -> None:
+    async with SqliteSaver(died) as saver:
+        assert await arecover(chain("first", "slow", "last").compile(name="another"), saver) == []
+        assert len(await saver.aheld_leases()) == 3
+
+
+@pytest.mark.slow
+async def test_one_that_fails_does_not_keep_the_others(died: Path) -> None:
+    async def slow(state: Any) -> dict[str, Any]:
+        if state["a"] == 1:
+            message = "not this one"
+            raise RuntimeError(message)
+        return {"log": ["slow"]}
+
+    async with SqliteSaver(died) as saver:
+        graph = chain("first", ("slow", slow), "last").compile(saver, name="worker")
+        ended = await arecover(graph, config=lambda thread: {"metadata": {"again": thread}}, durability="sync")
+        assert [(one.thread_id, one.status) for one in ended] == [(thread, "failed") for thread in "abc"]
+        assert all(isinstance(one.error, KeyError) for one in ended)
+        assert await saver.aheld_leases() == []  # their caller has been told; now it is his to resume them
+
+
+async def test_a_thread_that_only_waits_is_left_waiting(tmp_path: Path) -> None:
+    """Its process died after the question was stored and before the thread was let go."""
+    path, asked = tmp_path / "threads.sqlite", 0
+
+    async def ask(_state: Any) -> dict[str, Any]:
+        nonlocal asked
+        asked += 1
+        return {"log": [interrupt("?")]}
+
+    config = {"configurable": {"thread_id": "t"}}
+    async with SqliteSaver(path) as saver:
+        await chain(("ask", ask)).compile(saver).ainvoke({}, config)
+    with closing(sqlite3.connect(path)) as raw, raw:
+        raw.execute("UPDATE checkpoint_leases SET held = 1")
+    async with SqliteSaver(path) as saver:
+        graph = chain(("ask", ask)).compile(saver)
+        assert await arecover(graph) == [Recovered("t", "waiting")]
+        assert await saver.aheld_leases() == []
+        assert asked == 1
+        assert (await graph.aget_state(config)).interrupts[0].value == "?"
+
+
+async def test_what_cannot_be_recovered_is_said() -> None:
+    with pytest.raises(ValueError, match="no checkpointer"):
+        await arecover(chain("one").compile())
+    with pytest.raises(ValueError, match="keeps no leases"):
+        await arecover(chain("one").compile(InMemorySaver()))
+    async with SqliteSaver(":memory:") as saver:
+        with pytest.raises(ValueError, match="at least 1"):
+            await arecover(chain("one").compile(saver), max_concurrency=0)
+
+
+@pytest.mark.slow
+def test_the_command_line_recovers(died: Path, tmp_path: Path) -> None:
+    """Needs no loop of ours: it runs the command."""
+    (tmp_path / "app.py").write_text(GRAPH)
+
+    def actorgraph(*words: str) -> Any:
+        command = [sys.executable, "-m", "runtime.cli", "recover", "app:graph", "--db", str(died), *words]
+        root = str(Path(__file__).parents[3])
+        found = subprocess.run(
+            command, cwd=tmp_path, env={"PYTHONPATH": root}, capture_output=True, text=True, check=True
+        )
+        return found.stdout
+
+    assert [row["thread"] for row in json.loads(actorgraph("--dry-run", "--json"))["recovered"]] == list("abc")
+    assert "3 threads were continued" in actorgraph()
+    assert json.loads(actorgraph("--json"))["recovered"] == []
+    assert "No run of app:graph died" in actorgraph()
