@@ -17,7 +17,7 @@ from runtime.graph.inspecting import Inspectable
 from runtime.graph.outlining import Drawable
 from runtime.graph.stream import GraphStream
 from runtime.graph.threads import ThreadDoors, has_saver, require_thread
-from runtime.run.conductor import conduct
+from runtime.run.conducting import conduct
 from runtime.run.nesting import enclosing
 from runtime.run.program import Call, Program
 from runtime.run.views import RunStatistics

@@ -30,11 +30,9 @@ from runtime.errors import ErrorCode, GraphRecursionError, ParentCommand, create
 from runtime.run.caching import Reuse
 from runtime.run.calls import Calls
 from runtime.run.claiming import claimed
-from runtime.run.nesting import Family, detached, drained, journal_of, placed, run_nested, save_subgraphs
+from runtime.run.nesting import Family, drained, journal_of, run_nested, save_subgraphs
 from runtime.run.opening import Opening
 from runtime.run.reporting import tell_of_pauses, too_slow, write_custom
-from runtime.run.telling_apart import told_apart
-from runtime.run.travelling import rooted
 from runtime.run.views import (
     Recorded,
     RunStatistics,
@@ -51,8 +49,6 @@ from runtime.types.ids import CheckpointIds
 from runtime.types.telling import add_note, described
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from runtime.actors.outcomes import Outcome
     from runtime.context.scope import Answerer, Scope
     from runtime.engine.plan import NodePlan
@@ -68,20 +64,6 @@ BREATH: Final = 8
 
 IDS = CheckpointIds()
 """Shared by the process, so that ids are ordered across its runs."""
-
-
-async def conduct(program: Program, call: Call, around: Scope | None, given: Mapping[str, Any] | None) -> Any:
-    """Run a program: by itself, or as a subgraph in the place that the running node's scope gives it."""
-    if around is not None:
-        program, call = placed(program, call, around, given)
-        if call.aside:
-            call = await told_apart(program, call)
-    else:
-        if program.saver is True:
-            msg = "checkpointer=True cannot be used for root graphs: it lets a subgraph keep state beside its parent."
-            raise RuntimeError(msg)
-        call = await rooted(program, detached(call))
-    return await Conductor(program, call).run()
 
 
 class Conductor:
@@ -128,6 +110,8 @@ class Conductor:
         self._failures: list[tuple[Task, Failed]] = []
         self.paused_tasks: list[Task] = []
 
+    at_work = False
+    """Whether a node was at work."""
     step = -1
     """The superstep about to run; the checkpoint it starts from has step - 1."""
     stop = 0
@@ -329,6 +313,7 @@ class Conductor:
         return work
 
     async def _perform(self, supervisor: Supervisor, work: list[Task]) -> None:
+        self.at_work = self.at_work or work[0].name != START
         timeout = self.program.step_timeout
         if timeout is None:
             await supervisor.perform(work, self._report)

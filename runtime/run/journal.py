@@ -142,6 +142,12 @@ class Journal:
         """The thread's lease; None where there is none, or nothing was loaded yet."""
         return None if self._claim is None else self._claim.lease
 
+    @property
+    def contended(self) -> bool:
+        """Whether another process had the thread last: then who goes on with it is settled before nodes are at work."""
+        lease = self.lease
+        return lease is not None and lease.seen[1] not in ("", lease.owner)
+
     async def load(self, checkpoint_id: str | None) -> CheckpointTuple | None:
         """Return the addressed checkpoint, or the head; the first time, once no other process is at work here."""
         configurable: dict[str, Any] = {"thread_id": self.thread_id, "checkpoint_ns": self.ns}

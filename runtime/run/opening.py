@@ -200,6 +200,8 @@ class Opening:
         start = run.plan.nodes.get(START)
         if start is None or start.branches:
             await self._durable_before_user_code()
+        if run.journal is not None and run.journal.contended:
+            await run.journal.take()
         run.stop = run.step + 1 + run.config.recursion_limit
 
     async def _record_input(self, parent: str | None) -> None:

@@ -322,3 +322,28 @@ async def test_closing_a_saver_takes_its_owner_off_the_list(make: Any) -> None:
         lease = await other.alease("t")
     assert lease is not None
     assert (lease.epoch, lease.held, lease.seconds_left) == (1, False, 0)
+
+
+@pytest.mark.parametrize("durability", ["sync", "async"])
+async def test_who_loses_the_race_for_a_thread_takes_the_next_turn(savers: Savers, durability: Any) -> None:
+    """Both find it free. In ``async`` the loser's nodes may be at work by then, so that its caller must hear of it."""
+    graphs = [chain("one", "two").compile(saver) for saver in savers]
+    await graphs[0].ainvoke({"log": ["0"]}, CONFIG)
+    for turn in range(1, 7):
+        fenced: list[FencedError] = []
+
+        async def run(graph: Any, turn: int, fenced: list[FencedError]) -> None:
+            try:
+                await graph.ainvoke({"log": [str(turn)]}, CONFIG, durability=durability)
+            except FencedError as error:
+                fenced.append(error)
+
+        async with anyio.create_task_group() as group:
+            for graph in graphs:
+                group.start_soon(run, graph, turn, fenced)
+        assert len(fenced) <= (durability == "async")
+        done = 2 - len(fenced)
+        log = (await graphs[0].aget_state(CONFIG)).values["log"]
+        assert log[-3 * done :] == [str(turn), "one", "two"] * done
+        assert log.count(str(turn)) == done
+    assert line(await history(graphs[0]))

@@ -1,0 +1,44 @@
+"""How a call becomes a run: by itself, or as a subgraph of the run around it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from runtime.errors import FencedError
+from runtime.run.conductor import Conductor
+from runtime.run.nesting import detached, placed
+from runtime.run.telling_apart import told_apart
+from runtime.run.travelling import rooted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from runtime.context.scope import Scope
+    from runtime.run.program import Call, Program
+
+
+async def conduct(program: Program, call: Call, around: Scope | None, given: Mapping[str, Any] | None) -> Any:
+    """Run a program: by itself, or as a subgraph in the place that the running node's scope gives it."""
+    if around is not None:
+        program, call = placed(program, call, around, given)
+        if call.aside:
+            call = await told_apart(program, call)
+    else:
+        if program.saver is True:
+            msg = "checkpointer=True cannot be used for root graphs: it lets a subgraph keep state beside its parent."
+            raise RuntimeError(msg)
+        call = await rooted(program, detached(call))
+        return await taking_turns(program, call)
+    return await Conductor(program, call).run()
+
+
+async def taking_turns(program: Program, call: Call) -> Any:
+    """Run a program; again from the start, if another process took its thread before any node was at work."""
+    while True:
+        run = Conductor(program, replace(call))
+        try:
+            return await run.run()
+        except FencedError:
+            if run.at_work or call.hub is not None:
+                raise
