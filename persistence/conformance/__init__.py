@@ -7,11 +7,12 @@ a ``Report``. For one test a check, parametrize over ``SAVER_CHECKS`` or ``STORE
 from persistence.conformance.checkpoints import CHECKS as _CHECKPOINTS
 from persistence.conformance.hostile import CHECKS as _HOSTILE
 from persistence.conformance.items import CHECKS as STORE_CHECKS
+from persistence.conformance.leases import CHECKS as _LEASES
 from persistence.conformance.suite import Check, ConformanceError, OpenSaver, OpenStore, Report, run_checks
 from persistence.conformance.units import CHECKS as _UNITS
 from persistence.conformance.upkeep import CHECKS as _UPKEEP
 
-SAVER_CHECKS: tuple[Check, ...] = (*_CHECKPOINTS, *_UPKEEP, *_HOSTILE, *_UNITS)
+SAVER_CHECKS: tuple[Check, ...] = (*_CHECKPOINTS, *_UPKEEP, *_HOSTILE, *_UNITS, *_LEASES)
 
 
 async def check_saver(open_saver: OpenSaver) -> Report:
