@@ -180,7 +180,7 @@ def newer(path: Path) -> None:
         (foreign, BackendOpenError, "belongs to another program: checkpoints exist"),
         (other_saver, BackendOpenError, "belongs to another program.*Use another file.*actorgraph migrate"),
         (half_of_it, BackendOpenError, "checkpoint_blobs, checkpoint_writes, checkpoints are not as"),
-        (newer, SchemaVersionError, "newer version of this library .migration 99, this one knows 2.*upgrade"),
+        (newer, SchemaVersionError, "newer version of this library .migration 99, this one knows 3.*upgrade"),
     ],
 )
 async def test_a_file_that_is_not_ours_is_refused_untouched(
