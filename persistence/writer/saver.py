@@ -153,8 +153,10 @@ class GroupCommitSaver(RowSaver):
         if type(self).aget_tuple is not RowSaver.aget_tuple:  # what a subclass does there counts
             return await self.aget_tuple(config), await self.alease(address(config).thread_id)
         where = address(config)
-        await self._opened().barrier(where.thread_id)
+        actor = self._opened()
+        await actor.barrier(where.thread_id)
         page = await self._leasing().load_leased(*where)
+        actor.found(page)
         found = self._decoder.decode(page.checkpoints[0], page) if page.checkpoints else None
         return found, page.lease
 
