@@ -224,7 +224,8 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         Args:
             source: node, or START.
             path: sync or async function of the state, with ``source``'s writes in it.
-            path_map: what the answers mean; by default the ``Literal`` of the return annotation, else the names.
+            path_map: what the answers mean, or which there are; by default the ``Literal`` of the return annotation, else
+                the names. A single text says nothing, as in LangGraph.
 
         Raises:
             GraphDefinitionError: it starts at END, cannot be called, or the source has a router of that name.
@@ -241,7 +242,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         ends: dict[Any, str] | None
         if isinstance(path_map, Mapping):
             ends = dict(path_map)
-        elif path_map is not None:
+        elif path_map is not None and not isinstance(path_map, str):
             ends = {target: target for target in path_map}
         else:
             literal = _returned_literal(call.function)

@@ -211,6 +211,16 @@ def test_edges_and_joins_are_kept_once() -> None:
     assert builder.join_order == [(("a",), "b")]
 
 
+@pytest.mark.parametrize("path_map", ["a", None])
+def test_a_text_is_no_map_of_answers(path_map: Any) -> None:
+    def route(_state: Any) -> Literal["b", "__end__"]:
+        return "b"
+
+    builder = graph().add_edge(START, "a").add_conditional_edges("a", route, path_map)
+    assert builder.branches["a"]["route"].ends == {"b": "b", END: END}
+    assert builder.compile().invoke({}) is not None
+
+
 def test_policies_may_come_alone_or_in_numbers() -> None:
     policy = RetryPolicy()
     assert (policies(None), policies(policy), policies([policy, policy])) == ((), (policy,), (policy, policy))
