@@ -76,6 +76,8 @@ def check_saver(saver: Any) -> None:
     """Raise TypeError for something that is no saver."""
     if saver is None or isinstance(saver, bool):
         return
+    if not isinstance(saver, type) and callable(getattr(saver, "get_tuple", None)):
+        return
     _check(saver, "checkpointer must be a saver", "aget_tuple")
 
 

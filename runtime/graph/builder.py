@@ -22,6 +22,7 @@ from runtime.graph.arguments import (
 from runtime.graph.breakpoints import breakpoints
 from runtime.graph.compiled import CompiledStateGraph, check_strategy
 from runtime.graph.planning import plan_of
+from runtime.run.adapting import adapted
 from runtime.run.caching import caching_for
 from runtime.run.program import Program
 from runtime.schema.introspect import first_parameter_schema, introspect, merge_channels
@@ -224,8 +225,8 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         Args:
             source: node, or START.
             path: sync or async function of the state, with ``source``'s writes in it.
-            path_map: what the answers mean, or which there are; by default the ``Literal`` of the return annotation, else
-                the names. A single text says nothing, as in LangGraph.
+            path_map: what the answers mean, or which there are; by default the ``Literal`` of the return annotation,
+                else the names. A single text says nothing, as in LangGraph.
 
         Raises:
             GraphDefinitionError: it starts at END, cannot be called, or the source has a router of that name.
@@ -365,7 +366,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         check_store(store)
         program = Program(
             plan=plan,
-            saver=checkpointer,
+            saver=adapted(checkpointer),
             store=store,
             caching=caching_for(cache, plan),
             interrupt_before=before,

@@ -17,6 +17,7 @@ from runtime.graph.inspecting import Inspectable
 from runtime.graph.outlining import Drawable
 from runtime.graph.stream import GraphStream
 from runtime.graph.threads import ThreadDoors, has_saver, require_thread
+from runtime.run.adapting import given
 from runtime.run.conducting import conduct
 from runtime.run.nesting import enclosing
 from runtime.run.program import Call, Program
@@ -69,7 +70,7 @@ class CompiledStateGraph(ThreadDoors, Inspectable, Drawable, Generic[StateT, Con
     @property
     def checkpointer(self) -> Any:
         """The saver, or None."""
-        return self.program.saver
+        return given(self.program.saver)
 
     @property
     def store(self) -> Any:

@@ -28,6 +28,7 @@ from runtime.graph.arguments import (
 )
 from runtime.graph.compiled import CompiledStateGraph
 from runtime.graph.subgraphs import programs_in
+from runtime.run.adapting import adapted
 from runtime.run.caching import caching_for
 from runtime.run.futures import TaskFuture
 from runtime.run.program import Program
@@ -259,7 +260,7 @@ class entrypoint:  # noqa: N801 - LangGraph's public name
         ).seal()
         program = Program(
             plan=plan,
-            saver=self._checkpointer,
+            saver=adapted(self._checkpointer),
             store=self._store,
             caching=caching_for(self._cache, plan),
             context_schema=self._context_schema,

@@ -1,0 +1,48 @@
+"""What savers of third parties are made of: the base class with a serialiser, and the records that they handle.
+
+LangGraph's names: a saver that was written for it moves over by its imports. It may have async methods, or blocking
+ones alone, which the runtime calls in worker threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from persistence.contracts.checkpoint import (
+    WRITES_IDX_MAP,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    PendingWrite,
+)
+from persistence.contracts.saver import BaseCheckpointSaver as SaverContract
+from persistence.serde.serializer import Serializer
+
+__all__ = [
+    "WRITES_IDX_MAP",
+    "BaseCheckpointSaver",
+    "ChannelVersions",
+    "Checkpoint",
+    "CheckpointMetadata",
+    "CheckpointTuple",
+    "PendingWrite",
+    "get_checkpoint_id",
+]
+
+ChannelVersions = dict[str, Any]
+"""Channel to version; versions of one channel can be compared."""
+
+
+class BaseCheckpointSaver(SaverContract):
+    """Keeps the checkpoints and pending writes of threads; see the methods."""
+
+    def __init__(self, *, serde: Any = None) -> None:
+        """Take what turns values into bytes: ``self.serde.dumps_typed(value)``, ``loads_typed``; safe by default."""
+        self.serde: Any = Serializer() if serde is None else serde
+
+
+def get_checkpoint_id(config: Mapping[str, Any]) -> str | None:
+    """Return the id of the checkpoint that a config addresses; None: the thread's newest."""
+    found: str | None = config["configurable"].get("checkpoint_id")
+    return found
