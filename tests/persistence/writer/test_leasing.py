@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from persistence.contracts.backend import Rows
 from persistence.contracts.lease import Lease
 from persistence.errors import LeaseLostError
+from persistence.writer import owners
 from persistence.writer.leasing import Stored, moves, settled
 from persistence.writer.owners import is_gone, new_owner
 
@@ -117,4 +118,24 @@ def test_an_owner_that_cannot_be_known_is_not_called_gone() -> None:
     assert not is_gone(f"another boot/{space}/{pid}/1/{token}")
     assert not is_gone(f"{boot}/7/{pid}/1/{token}")
     assert not is_gone(f"{boot}/{space}/{pid}/-/{token}")
+    assert not is_gone(f"{boot}/{space}/one/{started}/{token}")
+    assert is_gone(f"{boot}/{space}/{10**30}/{started}/{token}")
     assert not is_gone("somebody")
+
+
+def test_a_process_that_may_not_be_looked_at_is_not_called_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some systems show each user only his own processes."""
+    owner = new_owner()
+    monkeypatch.setattr(owners, "_started", lambda _pid: None)
+    assert not is_gone(owner)
+    monkeypatch.setattr(os, "kill", refuse(PermissionError()))
+    assert not is_gone(owner)
+    monkeypatch.setattr(os, "kill", refuse(ProcessLookupError()))
+    assert is_gone(owner)
+
+
+def refuse(error: OSError) -> Any:
+    def kill(_pid: int, _signal: int) -> None:
+        raise error
+
+    return kill
