@@ -15,6 +15,7 @@ _PASSING: Final = (
     "08",  # the connection is gone
     "40",  # rolled back: deadlock, serialization
     "25006",  # read only: this server has become a standby
+    "25P03",  # nothing was heard from here in the middle of a transaction
     "53200",  # out of memory
     "53300",  # too many connections
     "55P03",  # a lock was not to be had in time
@@ -22,7 +23,7 @@ _PASSING: Final = (
 )
 """SQLSTATEs, or their beginnings, of faults that may pass."""
 
-_USELESS: Final = ("08", "25006", "57P")
+_USELESS: Final = ("08", "25006", "25P03", "57P")
 """Those after which the connection is of no more use."""
 
 _POOLER: Final = (

@@ -44,8 +44,13 @@ class Session:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
         """Commit everything inside together, or nothing if it fails."""
-        # Behind a pooler the session's own settings are not ours to choose.
-        await self.script("BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL jit = off")
+        # Behind a pooler the session's own settings are not ours to choose. Whoever is cut off or frozen in the middle
+        # holds locks that others wait for; the server may not hear of it for hours, so it takes them back by itself.
+        idle = max(1, round(self._seconds * 1000))
+        await self.script(
+            "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL jit = off; "
+            f"SET LOCAL idle_in_transaction_session_timeout = {idle}"
+        )
         self._inside = True
         try:
             yield

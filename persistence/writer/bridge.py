@@ -77,6 +77,8 @@ class Bridge:
 
         def finish(task: asyncio.Task[T]) -> None:
             self._tasks.discard(task)
+            if not task.cancelled():
+                task.exception()  # nobody may be left to hear of it
             finished.append(task)
             _notify(token, done)
 

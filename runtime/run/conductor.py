@@ -436,7 +436,7 @@ class Conductor:
         self.step = step + 1
         if self.journal is None:
             return
-        self.checkpoint_id = IDS.mint(step, parent)
+        self.checkpoint_id = IDS.mint(step, self.journal.newest(parent))
         if self.hub is not None:
             self.recorded = Recorded(source, step, parent)
         if source != "loop":

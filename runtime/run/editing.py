@@ -260,7 +260,7 @@ class Editor:
         return {task.name: task.triggers for task in (*tasks, *more) if task.triggers}
 
     async def _record(self, source: str) -> None:
-        checkpoint_id = IDS.mint(self.step, self.parent)
+        checkpoint_id = IDS.mint(self.step, self.journal.newest(self.parent))
         retraction, self.retraction = self.retraction, None
         if retraction is not None:
             await retraction.make()

@@ -198,6 +198,13 @@ class Journal:
             return error.checkpoint_id
         return "" if found is None else str(found.checkpoint["id"])
 
+    def newest(self, parent: str | None) -> str | None:
+        """Return what the next checkpoint's id must come after.
+
+        A fork too becomes the head, though that may be another process's, whose clock is ahead.
+        """
+        return max(parent or "", self.heads.get(self.ns, "")) or None
+
     def start(self, stored_id: str | None) -> None:
         """Note what storage had when the run began."""
         self._last = stored_id

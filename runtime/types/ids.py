@@ -13,8 +13,27 @@ from xxhash import xxh3_128_digest, xxh3_128_hexdigest
 _GREGORIAN_OFFSET: Final = 0x01B21DD213814000
 """100 ns ticks from 1582-10-15 to 1970-01-01 (RFC 9562)."""
 
-_NODE_TEXT: Final = f"{int.from_bytes(os.urandom(6)) | 0x010000000000:012x}"
-"""Random node of this process, multicast bit set as RFC 9562 asks of random nodes."""
+
+class _Node:
+    """The random node of this process, multicast bit set as RFC 9562 asks of random nodes.
+
+    A process that was forked has another than the one it comes from: two that go on from one checkpoint, with a clock
+    that is behind it, would otherwise both mint the id that follows it.
+    """
+
+    __slots__ = ("text",)
+
+    def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Be another."""
+        self.text = f"{int.from_bytes(os.urandom(6)) | 0x010000000000:012x}"
+
+
+_NODE: Final = _Node()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_NODE.renew)
 
 
 class CheckpointIds:
@@ -44,7 +63,7 @@ class CheckpointIds:
 
 def _text(ticks: int, step: int) -> str:
     text = f"{ticks:015x}"
-    return f"{text[:8]}-{text[8:12]}-6{text[12:]}-{0x8000 | (step & 0x3FFF):04x}-{_NODE_TEXT}"
+    return f"{text[:8]}-{text[8:12]}-6{text[12:]}-{0x8000 | (step & 0x3FFF):04x}-{_NODE.text}"
 
 
 class _Clock:

@@ -6,20 +6,16 @@ import itertools
 from collections import Counter
 from typing import Final
 
-import anyio
-
 from tests.crash.zygote import Zygote
-from tests.torture.appending import peers, processes
-from tests.torture.appending.clients import LOSSES, PLAIN, Work, graph_of
-from tests.torture.appending.finding import judged
-from tests.torture.appending.kits import OURS
-from tests.torture.appending.operations import Operation, facts, operations
-from tests.torture.appending.places import SHARED, Kind, Places, places
+from tests.torture.appending import peers
+from tests.torture.appending.clients import LOSSES, PLAIN, Work
+from tests.torture.appending.operations import operations
+from tests.torture.appending.places import SHARED, Places, places
 from tests.torture.appending.processes import StartingLine
+from tests.torture.appending.racing import race
 from tests.torture.catalog import Report, part
 
 MODES: Final = ("sync", "async", "exit")
-LOOPS: Final = ("asyncio", "trio")
 MODULES: Final = ("tests.torture.appending.processes", "tests.torture.appending.peers")
 
 
@@ -37,7 +33,7 @@ def two_processes(cases: int, seed: int) -> Report:
     with places() as made, Zygote(made.file("errors"), MODULES) as zygote:
         every = itertools.cycle(itertools.product(SHARED, MODES))
         for number, (kind, mode) in enumerate(itertools.islice(every, cases)):
-            said, history = _round(made, zygote, kind, mode, seed + number)
+            said, history = race(made, zygote, kind, Work(seed + number, mode, clients=2, threads=2, operations=6))
             violations += [f"{kind}, {mode}, round {number}: {each}" for each in said]
             told.update(each.error.partition(":")[0] for each in history)
             if number % 8 == 0:
@@ -48,30 +44,6 @@ def two_processes(cases: int, seed: int) -> Report:
         f"{sum(theirs)} of {len(theirs)} rounds."
     )
     return Report(cases, violations, note)
-
-
-def _work(seed: int, mode: str, process: int) -> Work:
-    return Work(seed, mode, clients=2, threads=2, operations=6, process=process)
-
-
-def _round(made: Places, zygote: Zygote, kind: Kind, mode: str, seed: int) -> tuple[list[str], list[Operation]]:
-    line, logs = StartingLine(made.file("line")), [made.file("log"), made.file("log")]
-    with made.place(kind) as place:
-        with line.kept(2):
-            running = [
-                processes.start(zygote, place, _work(seed, mode, number), log, loop=loop, line=line)
-                for number, (log, loop) in enumerate(zip(logs, LOOPS, strict=True))
-            ]
-        for each in running:
-            each.succeed()
-        history = operations(logs)
-
-        async def judge() -> list[str]:
-            async with place.opened() as saver:
-                return await judged(graph_of(OURS, saver), _work(seed, mode, 0).names(), history)
-
-        said = anyio.run(judge)
-    return [*itertools.chain(*(facts(log)["unexpected"] for log in logs)), *said], history
 
 
 def _their_round(made: Places, zygote: Zygote, mode: str, seed: int) -> list[str]:

@@ -26,10 +26,13 @@ class Wire:
         self._silent: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._refuses = False
+        self._loses = 0
+        self._delay = 0.0
         self.answers = 0
         """How often the server said that it was ready for the next question: round trips."""
         self.accepted = 0
         self.portal: Any = None
+        self._ended = asyncio.Event()
 
     def sever(self) -> None:
         """Reset every connection."""
@@ -43,6 +46,24 @@ class Wire:
         """Hang up on whoever connects from now on, or no longer."""
         self._refuses = refuses
 
+    def half_close(self) -> None:
+        """Say to both ends of every connection that nothing more will come, and go on listening to them."""
+        self.portal.call(self._half_close)
+
+    def delay(self, seconds: float) -> None:
+        """Hold up whatever is forwarded from now on for so long."""
+        self._delay = seconds
+
+    def lose(self, answers: int) -> None:
+        """Reset the connection instead of forwarding an answer, for the next ones: what was asked for is done."""
+        self._loses = answers
+
+    async def _half_close(self) -> None:
+        for writer in list(self._writers):
+            if not writer.is_closing():
+                with suppress(OSError):
+                    writer.write_eof()
+
     async def _sever(self) -> None:
         for writer in list(self._writers):
             writer.transport.abort()
@@ -52,6 +73,8 @@ class Wire:
 
     async def settle(self) -> None:
         """End what still forwards."""
+        self._ended.set()
+        await asyncio.sleep(0)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -73,7 +96,8 @@ class Wire:
             return
         self._writers |= {writer, there}
         try:
-            await asyncio.gather(self._forward(reader, there, counts=False), self._forward(there_reader, writer))
+            with suppress(asyncio.CancelledError):  # by settle; asyncio's own callback would print it
+                await asyncio.gather(self._forward(reader, there, counts=False), self._forward(there_reader, writer))
         finally:
             self._writers -= {writer, there}
             for end in (writer, there):
@@ -83,12 +107,20 @@ class Wire:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, counts: bool = True
     ) -> None:
         pending = b""
-        with suppress(ConnectionError):
+        with suppress(ConnectionError, RuntimeError):  # RuntimeError: it was half closed
             while data := await reader.read(2**16):
                 if counts:
+                    before = self.answers
                     pending = self._count(pending + data)
+                    if self._loses and self.answers > before:
+                        self._loses -= 1
+                        writer.transport.abort()
+                        break
                 if writer in self._silent:
-                    await asyncio.get_running_loop().create_future()
+                    await self._ended.wait()
+                    break
+                if self._delay:
+                    await asyncio.sleep(self._delay)
                 writer.write(data)
                 await writer.drain()
         writer.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from persistence.memory import InMemorySaver
 from persistence.sqlite import SqliteSaver
 from persistence.sqlite.backend import SqliteBackend
 from runtime.errors import ThreadConflictError
+from runtime.run.conductor import IDS
 from tests.stories.graphs import CONFIG, Log, chain, history, note
 
 DURABILITIES = ["sync", "async", "exit"]
@@ -167,6 +169,23 @@ async def test_old_checkpoints_can_be_forked_from_either_side(savers: Any) -> No
         assert (await graph.ainvoke({"log": ["new"]}, old))["log"] == ["one", "new", "a", "b"]
         copied = await graph.aupdate_state(old, None, "__copy__")
         assert (await graph.aget_state(copied)).values["log"] == ["one"]
+
+
+@pytest.mark.parametrize("durability", DURABILITIES)
+async def test_a_fork_becomes_the_head_though_its_clock_is_behind(
+    savers: Any, durability: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another process stored, an hour from now, is older than what is stored after it."""
+    graph = chain("a", "b").compile(savers[0])
+    monkeypatch.setattr(IDS, "_now", lambda: time.time_ns() + 3_600_000_000_000)
+    await graph.ainvoke({"log": ["one"]}, CONFIG, durability=durability)
+    start = (await history(graph))[-1].config
+    monkeypatch.setattr(IDS, "_now", time.time_ns)
+    monkeypatch.setattr(IDS, "_last", 0)
+    await graph.ainvoke({"log": ["two"]}, start, durability=durability)
+    assert "two" in (await graph.aget_state(CONFIG)).values["log"]
+    updated = await graph.aupdate_state(start, {"log": ["three"]}, as_node="b")
+    assert (await graph.aget_state(CONFIG)).config == updated
 
 
 async def test_a_fork_that_was_overtaken_is_not_made_in_silence(savers: Any) -> None:

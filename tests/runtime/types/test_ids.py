@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -122,6 +123,16 @@ def test_two_processes_never_mint_the_same_id() -> None:
     here = [mint(0) for _ in range(3)]
     assert not set(here) & set(there)
     assert [ticks_of(one) for one in here] == [ticks_of(one) for one in there]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_process_never_mints_the_id_of_the_one_it_comes_from() -> None:
+    program = (
+        "from runtime.types.ids import CheckpointIds; import os; m = CheckpointIds(lambda: 10**18).mint;"
+        "child = os.fork(); child and os.waitpid(child, 0); print(m(0), flush=True); os._exit(0)"
+    )
+    told = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=True).stdout.split()
+    assert len(told) == len(set(told)) == 2
 
 
 # ---- tasks and questions ---------------------------------------------------------------------------------------------

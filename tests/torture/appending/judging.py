@@ -125,7 +125,7 @@ def _kept(done: Sequence[Operation], found: Found) -> Iterator[str]:
         since = [other.kind for other in done if not other.over_before(each.invoked) and other is not each]
         if "delete" in since:
             continue
-        forked = "fork" in since or each.kind == "fork"
+        forked = "fork" in since
         if forked and "prune" in since:
             continue
         wanted = set(each.items)

@@ -22,6 +22,7 @@ from tests.crash.failpoints import Failpoints, watch_statements, watch_units
 from tests.crash.tracing import pass_gate
 from tests.crash.zygote import Forked, Zygote
 from tests.torture.appending.clients import Clients, Work
+from tests.torture.appending.jumping import let_clock_jump
 from tests.torture.appending.kits import OURS
 from tests.torture.appending.operations import Log
 from tests.torture.appending.places import Place
@@ -79,11 +80,12 @@ def start(
     limits: Limits | None = None,
     gate: str = "",
     finishes: bool = False,
+    clock: int = 0,
 ) -> Forked:
     """Start a process of clients.
 
     ``fatal`` is the place of the commit path at which it is signalled, 0 for none. With ``finishes`` it appends to each
-    thread once more at the end, which must work.
+    thread once more at the end, which must work. ``clock`` is the seed of a clock that jumps, 0 for the machine's.
     """
     told = {
         "place": asdict(place),
@@ -96,6 +98,7 @@ def start(
         "limits": {} if limits is None else asdict(limits),
         "gate": gate,
         "finishes": finishes,
+        "clock": clock,
     }
     return zygote.start(append, told=told)
 
@@ -103,6 +106,8 @@ def start(
 def append(told: dict[str, Any]) -> None:
     """Be the child."""
     pass_gate(told["gate"])
+    if told["clock"]:
+        let_clock_jump(told["clock"])
     opening.GROWN_LOG = opening._SPILLED_BLOB = SMALL_LOG  # type: ignore[misc]
     points = Failpoints(told["fatal"], signal.Signals(told["by"]))
     watch_statements(points)

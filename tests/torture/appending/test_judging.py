@@ -101,6 +101,11 @@ def test_a_fork_that_was_asked_for_may_leave_work_on_its_own_branch() -> None:
     assert any("is not at the tip" in each for each in objections("t", [*TWO, early], FORKED))
 
 
+def test_a_fork_becomes_the_tip() -> None:
+    older = branches(("0", None, ()), ("1", "0", (1, 2)), ("3", "1", (1, 2, 3, 4)), ("2", "1", (1, 2, 5)))
+    assert any("(5,) was acknowledged, and is not at the tip" in each for each in objections("t", [*TWO, FORK], older))
+
+
 def test_a_fork_loses_nothing() -> None:
     lost = branches(("0", None, ()), ("1", "0", (1, 2)), ("3", "1", (1, 2)), ("4", "3", (1, 2, 5)))
     assert any("is on no branch" in each for each in objections("t", [*TWO, FORK], lost))
