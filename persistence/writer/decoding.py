@@ -11,6 +11,7 @@ from persistence.errors import CorruptDataError, DecryptionError, StoredDataErro
 from persistence.serde.serializer import Serializer, place
 from persistence.writer import plain_json
 from persistence.writer.addressing import config_of
+from persistence.writer.binding import blob_key, unbound, write_key
 from persistence.writer.encoding import ADDITION, LINEAGE, ROWS, checksum, checksum_of_facts
 
 if TYPE_CHECKING:
@@ -161,7 +162,9 @@ class Decoder:
         stored = page.blobs.get((row[0], row[1], channel, version))
         if stored is None:
             _corrupt(row, f"channel {channel!r} has no stored value for version {version}")
-        kind, data = stored
+        kind, data = unbound(stored[0], stored[1], blob_key(row[1], channel, version)), stored[1]
+        if kind is None:
+            self._displaced(row, f"channel {channel!r}")
         if kind.endswith(ADDITION) != addition:
             _corrupt(row, f"channel {channel!r} holds {kind!r} at version {version}, where it cannot stand")
         where: tuple[str, ...] = (row[0], row[1], channel, version)
@@ -170,10 +173,21 @@ class Decoder:
         return self._load(row, (kind, data), where, f"channel {channel!r}")
 
     def _write(self, row: CheckpointRow, write: WriteRow) -> PendingWrite:
-        thread_id, ns, checkpoint_id, task_id, _, channel, kind, data, _ = write
+        thread_id, ns, checkpoint_id, task_id, idx, channel, stored, data, task_path = write
+        kind = unbound(stored, data, write_key(ns, checkpoint_id, task_id, idx, channel, task_path))
+        if kind is None:
+            self._displaced(row, f"the write of task {task_id} to channel {channel!r}")
         where = (thread_id, ns, checkpoint_id, task_id, channel)
         value = self._load(row, (kind, data), where, f"the write of task {task_id} to channel {channel!r}")
         return task_id, channel, value
+
+    def _displaced(self, row: CheckpointRow, what: str) -> NoReturn:
+        """Raise what tells of a value that was not stored under its key."""
+        told = f"{what} cannot be read: it was damaged, or belongs to another place"
+        if self._seals:
+            message = f"{_title(row)}: {told}."
+            raise DecryptionError(message)
+        _corrupt(row, told)
 
     def _load(self, row: CheckpointRow, typed: tuple[str, bytes], where: tuple[str, ...], what: str) -> Any:
         try:

@@ -14,6 +14,7 @@ from persistence.errors import SerializationError
 from persistence.serde.serializer import Serializer, place
 from persistence.writer import plain_json
 from persistence.writer.addressing import name
+from persistence.writer.binding import blob_key, bound, write_key
 from persistence.writer.inlining import inlines
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ class Encoder:
                 kind, data = seen.get(id(value)) or self._dump(value, seen, channel)
                 if self._seals:
                     kind, data = self._serializer.seal((kind, data), place(thread_id, ns, channel, version))
+            kind = bound(kind, data, blob_key(ns, channel, version))
             blobs.append((thread_id, ns, channel, version, kind, data))
             size += ROW_OVERHEAD + len(data)
         return size
@@ -168,6 +170,7 @@ class Encoder:
                 rows, idx = upserts, WRITES_IDX_MAP[channel]
             else:
                 rows, idx = writes, position
+            kind = bound(kind, data, write_key(ns, checkpoint_id, task_id, idx, channel, task_path))
             rows.append((thread_id, ns, checkpoint_id, task_id, idx, channel, kind, data, task_path))
             size += ROW_OVERHEAD + len(data)
         return size

@@ -209,6 +209,15 @@ def _another_parent(harm: Harm) -> None:
     harm.change(harm.row, parent_checkpoint_id=harm.dice.choice([*ids, "nowhere"]))
 
 
+def _another(column: str) -> Do:
+    """Change a name that stands beside a value."""
+
+    def do(harm: Harm) -> None:
+        harm.change(harm.row, **{column: harm.row[column] + "0"})
+
+    return do
+
+
 VALUE: Final = ("type", "blob")
 WHOLE: Final = ("type", "checkpoint", "metadata")
 
@@ -225,6 +234,8 @@ DAMAGES: Final[Mapping[str, tuple[str, Do]]] = {
         }.items()
     },
     f"{BLOBS}: gone": (BLOBS, _gone),
+    f"{WRITES}: another channel": (WRITES, _another("channel")),
+    f"{WRITES}: another path": (WRITES, _another("task_path")),
     f"{CHECKPOINTS}: another value": (CHECKPOINTS, _another_value("checkpoint")),
     f"{CHECKPOINTS}: another fact": (CHECKPOINTS, _another_value("metadata")),
     f"{CHECKPOINTS}: another type": (CHECKPOINTS, _another_type),
@@ -234,5 +245,5 @@ DAMAGES: Final[Mapping[str, tuple[str, Do]]] = {
 }
 """Each kind of harm with the table it is done to."""
 
-MOVED: Final = frozenset(f"{table}: {name}" for table in (BLOBS, WRITES) for name in ("exchanged", "foreign"))
-"""Sound values in another row's place: only a serializer that encrypts binds a value to its place."""
+MOVED: Final = frozenset({f"{BLOBS}: foreign"})
+"""A sound value of another thread's row with the same key: only a serializer that encrypts binds values to threads."""

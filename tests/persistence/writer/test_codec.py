@@ -275,13 +275,13 @@ def test_additions_are_put_together_again(serializer: Serializer, pieces: list[A
 
 def test_an_addition_is_stored_without_what_it_adds_to() -> None:
     stored, _ = grown(Serializer(), [["x" * 1000], ["y"]])
-    assert stored[1].blobs[0][4] == "msgpack+add"
+    assert stored[1].blobs[0][4].startswith("msgpack+add@")
     assert len(stored[1].blobs[0][5]) < 100
 
 
 def test_a_short_text_with_a_lineage_is_a_row() -> None:
     stored, _ = grown(Serializer(), ["a", "b"])
-    assert [row[4] for rows in stored for row in rows.blobs] == ["msgpack", "msgpack+add"]
+    assert [row[4].partition("@")[0] for rows in stored for row in rows.blobs] == ["msgpack", "msgpack+add"]
 
 
 def test_unchanged_additive_channels_keep_their_lineage() -> None:
@@ -409,7 +409,7 @@ def test_a_whole_value_cannot_pass_for_an_addition() -> None:
     stored, _ = grown(serializer, [["a"], ["b"]])
     first, second = stored
     (blob,) = second.blobs
-    assert blob[4] == "msgpack+aes+add"
+    assert blob[4].startswith("msgpack+aes+add@")
     renamed = damaged(second, blobs=[(*blob[:4], "msgpack+aes", blob[5])])
     moved = forged(renamed, lineage={"log": [[0, "v1", 5]]})
     with pytest.raises(DecryptionError):
@@ -430,3 +430,55 @@ def test_only_blobs_nobody_rests_on_are_garbage() -> None:
     assert unreferenced(keys, [broken]) == []
     elsewhere = ("other", *last[1:5], "{", last[6])
     assert unreferenced(keys, [elsewhere]) == keys
+
+
+# ---- places -----------------------------------------------------------------------------------------------------
+
+
+def written() -> Rows:
+    """Return a checkpoint with two values, and two writes of one task against it."""
+    one = unit({"a": [1], "b": [2]})
+    assert one.checkpoint is not None
+    one.writes.append(TaskWrites(one.checkpoint["id"], "task", "path", [("a", [3]), ("b", [4])]))
+    return Encoder(Serializer()).encode(one)
+
+
+WRITE_COLUMNS = {"task_id": 3, "idx": 4, "channel": 5, "task_path": 8}
+
+
+@pytest.mark.parametrize("column", WRITE_COLUMNS)
+def test_a_write_under_another_key_is_told(column: str) -> None:
+    rows, place = written(), WRITE_COLUMNS[column]
+    first = list(rows.writes[0])
+    first[place] = 7 if column == "idx" else "other"
+    with pytest.raises(CorruptDataError, match="the write of task .* to channel .* cannot be read: it was damaged, or"):
+        back(Serializer(), msgspec.structs.replace(rows, writes=[tuple(first), rows.writes[1]]))
+
+
+@pytest.mark.parametrize("columns", [(6, 7), (7,)], ids=["values with types", "values alone"])
+def test_exchanged_writes_are_told(columns: tuple[int, ...]) -> None:
+    rows = written()
+    one, other = map(list, rows.writes)
+    for place in columns:
+        one[place], other[place] = other[place], one[place]
+    with pytest.raises(CorruptDataError, match="the write of task task to channel 'a'"):
+        back(Serializer(), msgspec.structs.replace(rows, writes=[tuple(one), tuple(other)]))
+
+
+@pytest.mark.parametrize("columns", [(4, 5), (5,)], ids=["values with types", "values alone"])
+def test_exchanged_values_are_told(columns: tuple[int, ...]) -> None:
+    rows = written()
+    one, other = map(list, rows.blobs)
+    for place in columns:
+        one[place], other[place] = other[place], one[place]
+    with pytest.raises(CorruptDataError, match="channel 'a' cannot be read: it was damaged, or belongs"):
+        back(Serializer(), msgspec.structs.replace(rows, blobs=[tuple(one), tuple(other)]))
+
+
+def test_rows_of_old_are_read_without_such_a_checksum() -> None:
+    rows = written()
+    blobs = [(*row[:4], row[4].partition("@")[0], row[5]) for row in rows.blobs]
+    writes = [(*row[:6], row[6].partition("@")[0], *row[7:]) for row in rows.writes]
+    found = back(Serializer(), msgspec.structs.replace(rows, blobs=blobs, writes=writes))
+    assert found.checkpoint["channel_values"] == {"a": [1], "b": [2]}
+    assert [value for _, _, value in found.pending_writes or ()] == [[3], [4]]

@@ -1,0 +1,42 @@
+"""Binding values to their rows: one that stands in another's place is told, though it is sound in itself.
+
+The type of a blob or write ends with a checksum of its key and of how its data begins: with the data's own checksum, or
+the nonce it was sealed with. The thread is not part of it, so that threads can be copied inside the database.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final
+
+MARK: Final = "@"
+"""Between the type and its checksum; rows of old have neither."""
+
+BEGINNING: Final = 16
+"""Bytes of data that tell one value from another."""
+
+
+def blob_key(ns: str, channel: str, version: str) -> str:
+    """Return what a channel's value is bound to."""
+    return f"{ns}\0{channel}\0{version}"
+
+
+def write_key(ns: str, checkpoint_id: str, task_id: str, idx: int, channel: str, task_path: str) -> str:
+    """Return what a task's write is bound to."""
+    return f"{ns}\0{checkpoint_id}\0{task_id}\0{idx}\0{channel}\0{task_path}"
+
+
+def bound(kind: str, data: bytes, key: str) -> str:
+    """Return the type under which a value is stored."""
+    return f"{kind}{MARK}{_checksum(kind, data, key)}"
+
+
+def unbound(kind: str, data: bytes, key: str) -> str | None:
+    """Return the type of a value that was stored under this key, None if it was stored under another."""
+    plain, mark, found = kind.partition(MARK)
+    return plain if not mark or found == _checksum(plain, data, key) else None
+
+
+def _checksum(kind: str, data: bytes, key: str) -> str:
+    told = f"{kind}\0{key}".encode("utf-8", "surrogatepass")
+    return f"{zlib.crc32(told, zlib.crc32(data[:BEGINNING])):08x}"
