@@ -6,8 +6,9 @@ the nonce it was sealed with. The thread is not part of it, so that threads can 
 
 from __future__ import annotations
 
-import zlib
 from typing import Final
+
+from xxhash import xxh32_hexdigest
 
 MARK: Final = "@"
 """Between the type and its checksum; rows of old have neither."""
@@ -28,15 +29,11 @@ def write_key(ns: str, checkpoint_id: str, task_id: str, idx: int, channel: str,
 
 def bound(kind: str, data: bytes, key: str) -> str:
     """Return the type under which a value is stored."""
-    return f"{kind}{MARK}{_checksum(kind, data, key)}"
+    told = f"{kind}\0{key}".encode("utf-8", "surrogatepass") + data[:BEGINNING]
+    return f"{kind}{MARK}{xxh32_hexdigest(told)}"
 
 
 def unbound(kind: str, data: bytes, key: str) -> str | None:
     """Return the type of a value that was stored under this key, None if it was stored under another."""
-    plain, mark, found = kind.partition(MARK)
-    return plain if not mark or found == _checksum(plain, data, key) else None
-
-
-def _checksum(kind: str, data: bytes, key: str) -> str:
-    told = f"{kind}\0{key}".encode("utf-8", "surrogatepass")
-    return f"{zlib.crc32(told, zlib.crc32(data[:BEGINNING])):08x}"
+    plain, mark, _ = kind.partition(MARK)
+    return plain if not mark or kind == bound(plain, data, key) else None

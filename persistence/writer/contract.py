@@ -18,6 +18,7 @@ from persistence.contracts.backend import (
 )
 from persistence.contracts.checkpoint import Checkpoint, CheckpointTuple, TaskWrites, Unit
 from persistence.contracts.saver import BaseCheckpointSaver, Config
+from persistence.errors import CorruptDataError, StoredDataError
 from persistence.serde.serializer import Serializer
 from persistence.writer.addressing import address, config_of, name, optional_part
 from persistence.writer.decoding import Decoder
@@ -174,11 +175,16 @@ class RowSaver(BlockingSaver, BaseCheckpointSaver):
 
         Raises:
             ValueError: The strategy is neither of the two.
+            CorruptDataError: The newest checkpoint of a thread is damaged, and older ones may not be. Nothing was
+                dropped of any thread.
         """
         if strategy not in ("keep_latest", "delete"):
             message = f"Unknown pruning strategy {strategy!r}: use 'keep_latest' or 'delete'."
             raise ValueError(message)
         checked = tuple(name(thread_id, "thread_id") for thread_id in thread_ids)
+        if strategy == "keep_latest":
+            for thread_id in checked:
+                await self._require_whole(thread_id)
         await self._submit(Prune(checked, cast("Literal['keep_latest', 'delete']", strategy)))
 
     async def adelete_for_runs(self, run_ids: Iterable[str]) -> None:
@@ -187,6 +193,23 @@ class RowSaver(BlockingSaver, BaseCheckpointSaver):
         Their children stay readable: blobs that a remaining checkpoint rests on are kept.
         """
         await self._submit(DeleteRuns(tuple(name(run_id, "run_id") for run_id in run_ids)))
+
+    async def _require_whole(self, thread_id: str) -> None:
+        """Refuse to drop what can be read in favour of what cannot; what is only unknown here may well be readable."""
+        page = await self._load(thread_id, "", None)
+        try:
+            for row in page.checkpoints:
+                self._decoder.decode(row, page)
+        except CorruptDataError as error:
+            message = (
+                f"Nothing was pruned: the newest checkpoint of thread {thread_id!r} is damaged, and it alone would be "
+                f"left. Run the thread on from an older one first, or delete it. {error}"
+            )
+            refusal = CorruptDataError(message)
+            refusal.checkpoint_id = error.checkpoint_id
+            raise refusal from error
+        except StoredDataError:
+            return
 
     def get_next_version(self, current: Any, channel: None = None) -> str:  # noqa: ARG002 - part of the contract
         """Return a version greater than ``current``, unlike any that another branch makes."""

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import anyio
 import anyio.lowlevel
+import msgspec
 import pytest
 
 from persistence.contracts.backend import DeleteThread, Request
-from persistence.errors import CheckpointConflictError, PersistenceClosedError
+from persistence.errors import CheckpointConflictError, CorruptDataError, PersistenceClosedError
 from persistence.writer.bridge import BRIDGE
 from tests.persistence.writer.samples import config, put, unit
 
@@ -157,6 +158,24 @@ async def test_pruning_leaves_only_what_is_needed(saver: GroupCommitSaver, place
     assert place.counts() == [1, 1, 2]
     await saver.aprune(["t"], strategy="delete")
     place.require_empty()
+
+
+async def test_a_damaged_checkpoint_is_not_kept_alone(saver: GroupCommitSaver, place: Place) -> None:
+    """Older ones can still be read, and run on from."""
+    await put(saver, "1", {"a": [1]})
+    await put(saver, "1", {"a": [1]}, thread_id="u")
+    await put(saver, "2", {"a": [2]}, thread_id="u")
+    damaged = saver.encode(unit("t", "2", parent="1", value=[2]))
+    await saver._backend.commit([msgspec.structs.replace(damaged, blobs=[])])
+    with pytest.raises(CorruptDataError, match=r"Nothing was pruned.*thread 't' is damaged.*older one.*Checkpoint 2"):
+        await saver.aprune(["u", "t"])
+    assert place.counts()[0] == 4
+    assert await saver.aget_tuple(config("t", "1")) is not None
+    await put(saver, "3", {"a": [3]}, parent="1")
+    await saver.aprune(["u", "t"])
+    assert place.counts()[0] == 2
+    await saver.aprune(["t"], strategy="delete")
+    assert place.counts()[0] == 1
 
 
 async def test_deletions_keep_their_place_between_units(saver: GroupCommitSaver) -> None:

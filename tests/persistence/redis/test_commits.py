@@ -192,13 +192,13 @@ async def test_a_thread_of_many_rows_is_copied(saver: RedisSaver, redis_server: 
     assert counts(redis_server, redis_keys) == [1, 66_000, 0]
 
 
-async def test_pruning_does_not_make_damage_worse(
+async def test_deleting_does_not_make_damage_worse(
     saver: RedisSaver, redis_server: RedisServer, redis_keys: str
 ) -> None:
     for number in range(3):
-        await put(saver, f"{number}", {"a": [number]})
-    redis_server.client.hset(f"{redis_keys}:checkpoints:t", "\0" + "2", b"damaged")
-    await saver.aprune(["t"])
+        await put(saver, f"{number}", {"a": [number]}, run_id=f"{number}")
+    redis_server.client.hset(f"{redis_keys}:checkpoints:t", "\0" + "1", b"damaged")
+    await saver.adelete_for_runs(["0"])
     assert redis_server.client.hlen(f"{redis_keys}:blobs:t") == 3
 
 
