@@ -25,11 +25,8 @@ TOGETHER = 10
 @question("peers", "engines of other kinds on a chain of trivial steps, each stored before the next")
 def peers(session: Session) -> None:
     """Ask it without a database, then on each that they have in common, one run at a time and many at once."""
-    for label, settings in (
-        (dbos_workflows.LABEL, dbos_workflows.settings()),
-        (pydantic_graphs.LABEL, pydantic_graphs.settings()),
-    ):
-        session.note(f"{label}: {'; '.join(settings) or 'not installed, left out'}")
+    for engine in (dbos_workflows, pydantic_graphs, restate_services):
+        session.note(f"{engine.LABEL}: {'; '.join(engine.settings()) or 'not installed, left out'}")
     session.note("Of LangGraph's savers none runs on Valkey: the one for Redis needs its JSON and search modules.")
     bare(session, Load(NODES, session.pick(full=20, quick=5)))
     for backend in ("sqlite", "postgres"):
