@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 WIDTH = 400
 HEIGHT = 280
-LEFT, RIGHT, BELOW = 54, 14, 40
+LEFT, RIGHT, BELOW = 64, 14, 40
 FONT = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
 LETTER = 6.3
 """About how wide a letter is."""
@@ -145,7 +145,7 @@ class Picture:
                 self.text(self.left - 5, self.y(tick) + 4, self.up.label(tick), anchor="end", size=10)
             middle = (self.top + self._bottom) / 2
             self._parts.append(
-                f'<text transform="translate(12 {middle:.1f}) rotate(-90)" font-size="11" text-anchor="middle" '
+                f'<text transform="translate(13 {middle:.1f}) rotate(-90)" font-size="11" text-anchor="middle" '
                 f'fill="{INK}">{escape(self.up_name)}</text>'
             )
         self.bar((self.left, self._bottom), (WIDTH - RIGHT, self._bottom), INK, 1)
