@@ -25,6 +25,9 @@ anyio's own default, which most hosts know. Each depth has its own, because a sy
 for a @task call holds its thread meanwhile: with one pool for all, forty of them would wait for each other for ever.
 """
 
+RUNTIME: Final = "__pregel_runtime"
+"""Where LangGraph's ToolNode looks for the Runtime, in ``configurable``."""
+
 _LIMITERS: RunVar[dict[int, anyio.CapacityLimiter]] = RunVar("actorgraph_thread_limiters")
 
 _INJECTED: Final = {
@@ -41,7 +44,7 @@ _INJECTED: Final = {
 class Call:
     """A user's function with what is known of it before it is ever called."""
 
-    __slots__ = ("function", "is_async", "name", "wants")
+    __slots__ = ("function", "hands_on", "is_async", "name", "wants")
 
     def __init__(self, function: Any, name: str, *, takes_input: bool = True) -> None:
         """Look at a function; unless it ``takes_input``, its first parameter may be an injected one."""
@@ -55,6 +58,8 @@ class Call:
             else:
                 msg = f"{name!r}: expected a function, callable or runnable, got {type(function).__name__}."
                 raise GraphDefinitionError(msg)
+        self.hands_on = self.function is not function and not hasattr(function, "get_state")
+        """Whether it is a runnable, and no graph: what runs inside it finds the Runtime in its config."""
         self.is_async = _is_async(self.function)
         self.wants = _wanted(self.function, 1 if takes_input else 0)
 
@@ -68,6 +73,9 @@ class Call:
                 given[parameter] = scope.run.previous
             else:
                 given[parameter] = getattr(scope, parameter)
+        if self.hands_on and "config" in given:
+            config = given["config"]
+            given["config"] = {**config, "configurable": {**config["configurable"], RUNTIME: scope.runtime}}
         return given
 
     async def __call__(self, context: Context, scope: Scope, value: Any) -> Any:

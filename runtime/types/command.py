@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -51,9 +53,36 @@ class Command(Generic[N]):
     """The answer to the pending question, or a map from interrupt id to answer."""
     goto: Send | Sequence[Send | N] | N = ()
 
+    @property  # type: ignore[misc]  # an object's class can be set, in general
+    def __class__(self) -> type[Command[Any]]:
+        """What the object counts as: also a result that LangChain's tools hand on as it is.
+
+        They make a text of whatever is not an instance of their mark. Their module may be missing, and is slow to
+        import, so nothing can inherit from it beforehand.
+        """
+        mark = getattr(sys.modules.get("langchain_core.messages.tool"), "ToolOutputMixin", None)
+        return Command if mark is None else _marked(mark)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made, (self.graph, self.update, self.resume, self.goto)
+
     def __repr__(self) -> str:
         shown = ((name, getattr(self, name)) for name in ("graph", "update", "resume", "goto"))
         return f"Command({', '.join(f'{name}={value!r}' for name, value in shown if value not in (None, ()))})"
+
+
+def _made(graph: str | None, update: Any, resume: Any, goto: Any) -> Command[Any]:
+    return Command(graph=graph, update=update, resume=resume, goto=goto)
+
+
+@functools.cache
+def _marked(mark: type) -> type[Command[Any]]:
+    """Return a class that Commands show; called, it makes a plain one, as whoever copies them calls it."""
+
+    def make(_cls: type, **fields: Any) -> Command[Any]:
+        return Command(**fields)
+
+    return type("Command", (Command, mark), {"__new__": make, "__module__": __name__})
 
 
 @dataclass(slots=True, frozen=True)
