@@ -6,7 +6,7 @@ import multiprocessing
 import time
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.crash.victim import STEPS, live
+from benchmarks.crash.victim import KILLED_BY, live
 
 if TYPE_CHECKING:
     from random import Random
@@ -30,12 +30,12 @@ def processes() -> Any:
     return context
 
 
-def kill(victim: Victim, random: Random) -> None:
-    """Start a run and kill it after a random superstep and a random part of the next.
+def kill(victim: Victim, random: Random) -> bool:
+    """Start a run, kill it after a random superstep and a random part of the next; tell whether it was still running.
 
-    Raises RuntimeError if it ends by itself, or does not come so far.
+    Raises RuntimeError if its process ends by itself, or does not come so far.
     """
-    moment = random.randrange(1, STEPS)
+    moment = random.randrange(1, KILLED_BY)
     process = processes().Process(target=live, args=(victim,), daemon=True)
     begun = time.perf_counter()
     process.start()
@@ -50,6 +50,7 @@ def kill(victim: Victim, random: Random) -> None:
     if time.perf_counter() - begun > PATIENCE:
         message = f"the run to be killed took more than {PATIENCE:g} s"
         raise RuntimeError(message)
+    return victim.done() < victim.steps
 
 
 def _reached(process: multiprocessing.process.BaseProcess, victim: Victim, count: int, patience: float) -> float:

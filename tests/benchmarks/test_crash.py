@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import bench_crash, peers
 from benchmarks.crash.killing import kill
-from benchmarks.crash.victim import STEPS, Victim, examine
+from benchmarks.crash.victim import Victim, examine
 from benchmarks.durability.grid import Cell
 from benchmarks.durability.places import Place
 from benchmarks.harness import Question, Session
@@ -22,14 +22,14 @@ pytestmark = pytest.mark.slow
 
 def victim(folder: Path, mode: str) -> Victim:
     """Describe a run on SQLite."""
-    return Victim(peers.OURS, Place("sqlite", str(folder / "killed.db")), mode, 1.0, folder / "ledger")
+    return Victim(peers.OURS, Place("sqlite", str(folder / "killed.db")), mode, 1.0, folder / "ledger", steps=300)
 
 
 def test_sync_loses_at_most_the_superstep_under_way(tmp_path: Path) -> None:
     """What the node had done but nobody was told of."""
     killed = victim(tmp_path, "sync")
-    kill(killed, Random(3))
-    assert 0 < killed.done() < STEPS
+    assert kill(killed, Random(3))
+    assert 0 < killed.done() < killed.steps
     lost, again = killed.side.run(examine, killed)
     assert 0 <= again <= lost <= 1
 
@@ -37,7 +37,7 @@ def test_sync_loses_at_most_the_superstep_under_way(tmp_path: Path) -> None:
 def test_exit_loses_everything(tmp_path: Path) -> None:
     """Nothing is stored before the end."""
     killed = victim(tmp_path, "exit")
-    kill(killed, Random(3))
+    assert kill(killed, Random(3))
     done = killed.done()
     assert killed.side.run(examine, killed) == (done, done)
 
