@@ -53,7 +53,6 @@ class MongoDBStore(BlockingSetup, RemoteStore[Session, Refreshed]):
         """
         self._server = Server(checked(source), chosen(Options, options, settings), DEFAULT_LIMITS, ITEMS)
         super().__init__(self._server, index=index, ttl=ttl, serde=serde, clock=clock)
-        self._shelves = Shelves(self._codec, self._dims)
 
     @classmethod
     def from_conn_string(
@@ -80,7 +79,7 @@ class MongoDBStore(BlockingSetup, RemoteStore[Session, Refreshed]):
         self, session: Session, *, plan: Plan, given: Sequence[Op], now: float
     ) -> tuple[list[Any], Sequence[Refreshed]]:
         del given
-        return await self._shelves.look(session, plan=plan, now=now)
+        return await Shelves(session, self._codec, self._dims, now).look(plan)
 
     async def _change(self, session: Session, *, changes: Sequence[Changes[Refreshed]]) -> None:
         await shelved.change(session, changes, self._dims)
