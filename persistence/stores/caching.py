@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import Self
 
 import anyio
-from anyio.lowlevel import EventLoopToken
 
 from persistence.blocking import BlockingCache
 from persistence.contracts.cache import BaseCache, FullKey, Namespace
@@ -17,26 +16,15 @@ from persistence.outlasting import outlast
 from persistence.serde.caching import CachedValues
 from persistence.serde.serializer import Serializer
 from persistence.serde.values import text_bytes
-from persistence.writer.home import Home
+from persistence.writer.home import Home, Homed
 
 
-class ManagedCache(BlockingCache, BaseCache):
+class ManagedCache(Homed, BlockingCache, BaseCache):
     """A cache that can be open, on one event loop."""
 
     def __init__(self, serde: Serializer | None) -> None:
         """Make a closed cache; ``serde`` turns values into bytes, with the safe defaults if it is None."""
         self._values = CachedValues(serde)
-        self._home: Home | None = None
-
-    @property
-    def home_token(self) -> EventLoopToken | None:
-        """The event loop the cache is open on; None while closed."""
-        return None if self._home is None else self._home.token
-
-    @property
-    def home_thread(self) -> int | None:
-        """The thread the cache is open on; None while closed."""
-        return None if self._home is None else self._home.thread
 
     async def __aenter__(self) -> Self:
         """Connect once, and create or migrate what the cache needs.

@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import anyio
 from anyio.abc import TaskGroup
-from anyio.lowlevel import EventLoopToken
 
 from persistence import portal
 from persistence.blocking import BlockingDoor
@@ -24,10 +23,10 @@ from persistence.stores.lanes import Lane, LaneStatistics
 from persistence.stores.planning import Plan, Planner
 from persistence.stores.sweeping import Sweeper
 from persistence.stores.ttl import expiry, sweep_interval
-from persistence.writer.home import Home
+from persistence.writer.home import Home, Homed
 
 
-class ManagedStore(BlockingDoor, BaseStore):
+class ManagedStore(Homed, BlockingDoor, BaseStore):
     """A store that can be open: it then owns a nursery, on one event loop.
 
     Values are encoded before anything is waited for, so they are stored as they were when they were given, and what
@@ -54,18 +53,7 @@ class ManagedStore(BlockingDoor, BaseStore):
         self._planner = Planner(self._codec, self._index, ttl)
         self._sweeper = Sweeper(self.asweep_ttl)
         self._lanes: tuple[Lane[Any], ...] | None = None
-        self._home: Home | None = None
         self._nursery: TaskGroup | None = None
-
-    @property
-    def home_token(self) -> EventLoopToken | None:
-        """The event loop the store is open on; None while closed."""
-        return None if self._home is None else self._home.token
-
-    @property
-    def home_thread(self) -> int | None:
-        """The thread the store is open on; None while closed."""
-        return None if self._home is None else self._home.thread
 
     def statistics(self) -> tuple[LaneStatistics, ...]:
         """Return, for each open lane to the database, how full it is and what was done; a store in memory has none."""

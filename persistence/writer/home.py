@@ -61,3 +61,19 @@ class Home:
             "or open another one there; from other threads use anyio.from_thread.run."
         )
         return SaverLoopError(message)
+
+
+class Homed:
+    """What is open on one event loop in one thread, or closed."""
+
+    _home: Home | None = None
+
+    @property
+    def home_token(self) -> EventLoopToken | None:
+        """The event loop it is open on; None while closed."""
+        return None if self._home is None else self._home.token
+
+    @property
+    def home_thread(self) -> int | None:
+        """The thread it is open on; None while closed."""
+        return None if self._home is None else self._home.thread

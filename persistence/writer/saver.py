@@ -14,7 +14,7 @@ from persistence.outlasting import outlast
 from persistence.writer.actor import PersistenceActor
 from persistence.writer.addressing import address
 from persistence.writer.contract import RowSaver
-from persistence.writer.home import Home
+from persistence.writer.home import Home, Homed
 from persistence.writer.keeping import Holdings, keep, keeps_leases
 from persistence.writer.limits import DEFAULT_LIMITS, Limits
 from persistence.writer.owners import is_gone
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from anyio.abc import TaskGroup
-    from anyio.lowlevel import EventLoopToken
 
     from persistence.contracts.backend import Backend, LeasingBackend, Page, Query, Request
     from persistence.contracts.checkpoint import CheckpointTuple
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from persistence.writer.statistics import WriterStatistics
 
 
-class GroupCommitSaver(RowSaver):
+class GroupCommitSaver(Homed, RowSaver):
     """Keeps checkpoints in a database, committing what all its runs send in common transactions.
 
     Open it with ``async with saver``; leaving it commits what was accepted, then closes the database. Reads of a
@@ -48,19 +47,8 @@ class GroupCommitSaver(RowSaver):
         super().__init__(serde=serde)
         self._backend = backend
         self._limits = limits
-        self._home: Home | None = None
         self._actor: PersistenceActor | None = None
         self._nursery: TaskGroup | None = None
-
-    @property
-    def home_token(self) -> EventLoopToken | None:
-        """The event loop the saver is open on; None while closed."""
-        return None if self._home is None else self._home.token
-
-    @property
-    def home_thread(self) -> int | None:
-        """The thread the saver is open on; None while closed."""
-        return None if self._home is None else self._home.thread
 
     async def __aenter__(self) -> Self:
         """Open the database and start the persistence actor.
