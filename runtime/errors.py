@@ -171,6 +171,11 @@ def is_invalid_resume(error: BaseException) -> bool:
 class NodeCancelledError(RuntimeLibraryError):
     """A node raised the event loop's cancellation error although nobody had cancelled it."""
 
+    def __init__(self, message: str, *, node: str | None = None) -> None:
+        super().__init__(message)
+        self.node = node
+        """Its name, or that of the @task function; None if it cannot be told."""
+
 
 class StoredNodeError(RuntimeLibraryError):
     """What an error handler that runs in a later process finds in ``NodeError.error``.
@@ -195,13 +200,23 @@ class NodeTimeoutError(RuntimeLibraryError):
         self.timeout = timeout
         """Seconds."""
 
+    @property
+    def run_timeout(self) -> float | None:
+        """The timeout, if it was for the whole attempt."""
+        return self.timeout if self.kind == "run" else None
+
+    @property
+    def idle_timeout(self) -> float | None:
+        """The timeout, if it was for a time without a sign of life."""
+        return self.timeout if self.kind == "idle" else None
+
 
 class GraphDrained(RuntimeLibraryError):  # noqa: N818 - LangGraph's public name
     """A drain was requested; the current superstep was finished and saved. Resume with None."""
 
-    def __init__(self, reason: str | None = None, thread_id: str | None = None) -> None:
+    def __init__(self, reason: str = "shutdown", thread_id: str | None = None) -> None:
         where = "" if thread_id is None else f" of thread {thread_id!r}"
-        super().__init__(f"The run{where} was drained: {reason or 'no reason given'}. Resume it with None as input.")
+        super().__init__(f"The run{where} was drained: {reason}. Resume it with None as input.")
         self.reason = reason
 
 

@@ -73,7 +73,7 @@ class RunControl:
         self.drain_requested = False
         self.drain_reason: str | None = None
 
-    def request_drain(self, reason: str | None = None) -> None:
+    def request_drain(self, reason: str = "shutdown") -> None:
         """Let the current superstep finish, save it, then raise GraphDrained to the caller."""
         self.drain_requested = True
         self.drain_reason = reason

@@ -275,7 +275,7 @@ class Calls:
             self._asking.add(task.caller)
             future.fail(GraphInterrupt(outcome.interrupts))
         else:
-            future.fail(NodeCancelledError(f"The call of task {task.name!r} was cancelled."))
+            future.fail(NodeCancelledError(f"The call of task {task.name!r} was cancelled.", node=task.name))
         task.around.alive(observable=True)
 
     # ---- ending, with the caller -------------------------------------------------------------------------------

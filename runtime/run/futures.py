@@ -111,7 +111,8 @@ class TaskFuture(Generic[T]):
 
     def _cut_short(self) -> NodeCancelledError:
         return NodeCancelledError(
-            f"Waiting for the call of task {self.task.name!r} was cancelled, together with its caller."
+            f"Waiting for the call of task {self.task.name!r} was cancelled, together with its caller.",
+            node=self.task.name,
         )
 
     def _outcome(self) -> T:

@@ -247,7 +247,7 @@ def drained(run: Conductor) -> bool:
     if control is None or not control.drain_requested:
         return False
     if nested is None or control is not nested.around.control:
-        raise GraphDrained(control.drain_reason, run.config.thread_id)
+        raise GraphDrained(control.drain_reason or "shutdown", run.config.thread_id)
     return run.journal is not None
 
 

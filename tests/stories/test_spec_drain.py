@@ -68,8 +68,9 @@ async def test_a_drain_is_durable_in_every_mode(saver: Any, durability: Any) -> 
         return {"log": ["x"]}
 
     graph = chain(("x", x), "y").compile(checkpointer=saver)
-    with pytest.raises(GraphDrained):
+    with pytest.raises(GraphDrained) as caught:
         await graph.ainvoke({}, CONFIG, control=control, durability=durability)
+    assert caught.value.reason == "shutdown"
     assert (await graph.ainvoke(None, CONFIG))["log"] == ["x", "y"]
 
 

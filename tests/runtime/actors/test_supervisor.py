@@ -274,6 +274,7 @@ async def test_a_node_that_cancels_itself_has_failed(width: int) -> None:
     await play.perform([task_of(play.run, "node", index, index) for index in range(width)])
     (failure,) = [outcome for outcome in play.outcomes if isinstance(outcome, Failed)]
     assert isinstance(failure.error, NodeCancelledError)
+    assert failure.error.node == "node"
     assert "'node' raised CancelledError although nobody had cancelled it" in str(failure.error)
 
 

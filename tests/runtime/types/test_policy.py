@@ -180,6 +180,12 @@ def test_a_policy_says_at_once_what_it_cannot_be_made_of(make: Any, said: str) -
         make()
 
 
+@pytest.mark.parametrize(("kind", "run", "idle"), [("run", 2, None), ("idle", None, 2)])
+def test_a_timeout_tells_which_it_was(kind: str, run: float | None, idle: float | None) -> None:
+    error = NodeTimeoutError("n", elapsed=3, kind=kind, timeout=2)
+    assert (error.run_timeout, error.idle_timeout, error.timeout) == (run, idle, 2)
+
+
 def test_a_result_is_not_kept_for_less_than_no_time() -> None:
     with pytest.raises(ValueError, match="ttl must not be negative"):
         CachePolicy(ttl=-1)
