@@ -23,7 +23,7 @@ from tests.torture.catalog import Report, part
 
 MODES: Final = ("sync", "async", "exit")
 LOOPS: Final = ("asyncio", "trio")
-LIMITS: Final = Limits(attempts=3, first_delay=0.001, longest_delay=0.01)
+LIMITS: Final = Limits(attempts=3, first_delay=0.001, longest_delay=0.01, lease_seconds=0.3)
 SETTINGS: Final = {"sqlite": {"busy_timeout": 0.05}, "postgres": {"command_timeout": 0.5}}
 """A process that froze in the middle of a transaction holds its locks: the other must not wait for long."""
 
