@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.crash.victim import KILLED_BY, live
+from benchmarks.peers import LANGGRAPH
 
 if TYPE_CHECKING:
     from random import Random
@@ -17,16 +18,18 @@ PATIENCE = 30.0
 """Seconds after which a run that does not come to its moment counts as hung."""
 GLANCE = 0.0002
 """Seconds between two looks at the ledger."""
-IMPORTED = ("benchmarks.crash.victim", "runtime.graph", "persistence.sqlite", "persistence.memory", "langgraph.graph")
+IMPORTED = ("benchmarks.crash.victim", "runtime.graph", "persistence.sqlite", "persistence.memory")
 """What the process that forks the victims has ready: a victim then starts in milliseconds."""
+THEIRS = ("langgraph.graph", "langgraph.checkpoint.sqlite.aio")
+"""The same for the peer, if the first victim is its."""
 
 
-def processes() -> Any:
+def processes(label: str) -> Any:
     """Return how processes are started: forked from a server that has no threads, where the system can."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(list(IMPORTED))
+    context.set_forkserver_preload([*IMPORTED, *(THEIRS if label == LANGGRAPH else ())])
     return context
 
 
@@ -36,7 +39,7 @@ def kill(victim: Victim, random: Random) -> bool:
     Raises RuntimeError if its process ends by itself, or does not come so far.
     """
     moment = random.randrange(1, KILLED_BY)
-    process = processes().Process(target=live, args=(victim,), daemon=True)
+    process = processes(victim.label).Process(target=live, args=(victim,), daemon=True)
     begun = time.perf_counter()
     process.start()
     try:
