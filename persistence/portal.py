@@ -72,6 +72,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_forget)
 
 
+def this_thread() -> int:
+    """Return what ``is_elsewhere`` knows the caller's thread by."""
+    return threading.get_ident()
+
+
 def is_elsewhere(thread: int) -> bool:
     """Tell whether the caller runs in another thread than this one."""
     return threading.get_ident() != thread

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 from anyio.lowlevel import RunVar
 
+from persistence.portal import this_thread
 from runtime.actors.cancelling import misplaced
 from runtime.actors.threaded import in_thread
 from runtime.errors import GraphDefinitionError, NodeCancelledError
@@ -118,7 +119,7 @@ class Contained:
         steps: Any = self.awaitable
         if not inspect.iscoroutine(steps):
             steps = _awaited(steps)
-        scope.inside = True
+        scope.inside, scope.thread = True, this_thread()
         try:
             waiting = run(steps.send, None)
         except StopIteration as stop:

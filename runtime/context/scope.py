@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from time import time
 from typing import TYPE_CHECKING, Any, Protocol
 
+from persistence.portal import is_elsewhere
 from runtime.context.passing import LIBRARY, heard, seat
 from runtime.context.runtime import ExecutionInfo, RunControl, Runtime
 from runtime.engine.questions import Questions
@@ -103,6 +104,7 @@ class Scope:
         "subruns",
         "task",
         "task_calls",
+        "thread",
     )
 
     def __init__(self, run: RunView, task: Task) -> None:
@@ -121,6 +123,8 @@ class Scope:
 
         None until its next step, where something beside it has used a state that is kept (see run/keeping).
         """
+        self.thread: int | None = None
+        """Where the node's own line of work runs, if that is an event loop: a thread that it started runs beside it."""
         self.subruns: Subruns | None = None
         """The subgraphs that the node runs, once it ran one."""
         self.ended = False
@@ -167,7 +171,12 @@ class Scope:
 
     def ask(self, value: Any, response_schema: Any) -> Any:
         """Return the recorded answer to this call, or pause the node."""
-        return self.put(value, response_schema, aside=not self.inside)
+        return self.put(value, response_schema, aside=self.beside)
+
+    @property
+    def beside(self) -> bool:
+        """Whether the caller works beside the node's own line, so maybe at once with others."""
+        return not self.inside or (self.thread is not None and is_elsewhere(self.thread))
 
     def put(self, value: Any, response_schema: Any, *, aside: bool, askers: tuple[object, ...] = ()) -> Any:
         """Answer a question of this node, or of a subgraph without state of its own that it runs."""

@@ -322,7 +322,7 @@ class CompiledStateGraph(ThreadDoors, Inspectable, Drawable, Generic[StateT, Con
             hub=hub,
             output_keys=self._output_keys(output_keys),
             output_key=output_keys if isinstance(output_keys, str) and program.plan.keyed else None,
-            aside=around is not None and not around.inside,
+            aside=around is not None and around.beside,
         )
 
     def _breakpoints(

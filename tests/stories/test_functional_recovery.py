@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import tempfile
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
@@ -389,6 +391,8 @@ def test_in_sync_mode_a_result_that_was_handed_out_is_never_computed_again(
             (folder / "crashed").mkdir()
             for name in ("threads.sqlite", "threads.sqlite-wal"):
                 shutil.copy(folder / name, folder / "crashed" / name)
+            with closing(sqlite3.connect(folder / "crashed" / "threads.sqlite")) as copied, copied:
+                copied.execute("DELETE FROM checkpoint_owners")  # the process that it was copied from is alive
             handed_out.update(program.handed_out)
 
         program.stop = crash

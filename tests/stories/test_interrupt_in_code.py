@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
+from contextvars import copy_context
 from typing import Any
 
 import anyio
@@ -230,6 +232,24 @@ def test_blocking_calls_ask_and_answer(blocking_saver: Any) -> None:
 async def test_an_async_node_asks_from_a_thread(saver: Any) -> None:
     async def ask(_state: Log) -> dict[str, Any]:
         return {"log": [await to_thread.run_sync(interrupt, "q")]}
+
+    graph = chain(("ask", ask)).compile(checkpointer=saver)
+    assert asked(await graph.ainvoke({}, CONFIG)) == ["q"]
+    assert await graph.ainvoke(Command(resume="yes"), CONFIG) == {"log": ["yes"]}
+
+
+async def test_a_thread_asks_the_same_whether_its_node_waits_yet_or_not(saver: Any) -> None:
+    """A thread may be at its question before the node that started it has come to wait for it."""
+    waits = iter([True, False])
+
+    async def ask(_state: Log) -> dict[str, Any]:
+        with ThreadPoolExecutor(1) as pool:
+            asking = pool.submit(copy_context().run, interrupt, "q")
+            if next(waits):
+                await to_thread.run_sync(wait, [asking])
+            else:
+                wait([asking])
+            return {"log": [asking.result()]}
 
     graph = chain(("ask", ask)).compile(checkpointer=saver)
     assert asked(await graph.ainvoke({}, CONFIG)) == ["q"]
