@@ -6,13 +6,16 @@ a ``Report``. For one test a check, parametrize over ``SAVER_CHECKS`` or ``STORE
 
 from persistence.conformance.checkpoints import CHECKS as _CHECKPOINTS
 from persistence.conformance.hostile import CHECKS as _HOSTILE
-from persistence.conformance.items import CHECKS as STORE_CHECKS
+from persistence.conformance.injection import CHECKS as _INJECTION
+from persistence.conformance.items import CHECKS as _ITEMS
+from persistence.conformance.items_injection import CHECKS as _ITEMS_INJECTION
 from persistence.conformance.leases import CHECKS as _LEASES
 from persistence.conformance.suite import Check, ConformanceError, OpenSaver, OpenStore, Report, run_checks
 from persistence.conformance.units import CHECKS as _UNITS
 from persistence.conformance.upkeep import CHECKS as _UPKEEP
 
-SAVER_CHECKS: tuple[Check, ...] = (*_CHECKPOINTS, *_UPKEEP, *_HOSTILE, *_UNITS, *_LEASES)
+SAVER_CHECKS: tuple[Check, ...] = (*_CHECKPOINTS, *_UPKEEP, *_HOSTILE, *_INJECTION, *_UNITS, *_LEASES)
+STORE_CHECKS: tuple[Check, ...] = (*_ITEMS, *_ITEMS_INJECTION)
 
 
 async def check_saver(open_saver: OpenSaver) -> Report:

@@ -10,7 +10,7 @@ import pytest
 from persistence.conformance import SAVER_CHECKS, STORE_CHECKS, Check
 from persistence.mongo import MongoDBSaver, MongoDBStore
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]  # the emulator looks at every row
 
 KEPT = [check for check in SAVER_CHECKS if check.needs != "alease"]
 """It keeps no leases."""
