@@ -30,6 +30,7 @@ _PLAIN: Final = SCALARS | {list, dict}
 _UNCHECKED: Final = frozenset({type(None), bool, float, bytes})
 _FEW: Final = 16
 _REPR_LIMIT: Final = 60
+_LONG_PATH: Final = 16
 
 encode: Final = Encoder().encode
 
@@ -47,8 +48,11 @@ class Refusal(Exception):  # noqa: N818 - a signal between walk and serializer
         self.path: list[str] = []
 
     def where(self) -> str:
-        """Return the path from the root, like ``$['user'][3].name``."""
-        return "$" + "".join(reversed(self.path))
+        """Return the path from the root, like ``$['user'][3].name``; the middle of a long one is left out."""
+        path = self.path[::-1]
+        if len(path) > _LONG_PATH:
+            path[_LONG_PATH - 4 : -4] = [f"…({len(path) - _LONG_PATH} levels)…"]
+        return "$" + "".join(path)
 
 
 def is_plain_by_referents(value: object) -> bool:

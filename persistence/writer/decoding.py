@@ -44,7 +44,7 @@ class _References(msgspec.Struct):
 _GROWING = frozenset({list, str})
 """Types of the values that are stored as what they gained."""
 
-DAMAGE = (msgspec.MsgspecError, UnicodeEncodeError)
+DAMAGE = (msgspec.MsgspecError, UnicodeEncodeError, RecursionError)
 """What parsing damaged JSON raises; bytes that are no UTF-8 arrive as escaped surrogates."""
 
 _references = msgspec.json.Decoder(_References).decode
@@ -117,7 +117,7 @@ class Decoder:
             lineage = {channel: tuple(Mark(*mark) for mark in marks) for channel, marks in checked.lineage.items()}
             values: dict[str, Any] = body["channel_values"]
             versions = {channel: checked.channel_versions[channel] for channel in checked.rows}
-        except (*DAMAGE, KeyError, RecursionError) as error:
+        except (*DAMAGE, KeyError) as error:
             _corrupt(row, f"it does not parse ({type(error).__name__}: {error})", error)
         if checked.id != checkpoint_id:
             _corrupt(row, f"its content is that of checkpoint {checked.id!r:.80}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -12,10 +12,22 @@ from persistence.errors import SerializationError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+MAX_DEPTH: Final = 100
+"""How deep metadata and filters may be nested: they are facts, and databases and drivers have limits of their own."""
+
 _encode = msgspec.json.Encoder().encode
-decode = msgspec.json.Decoder().decode
+_decode = msgspec.json.Decoder().decode
 
 _EXACT = frozenset({str, int, bool, type(None)})
+
+
+def decode(text: str | bytes) -> Any:
+    """Return the value of JSON. Raises msgspec.DecodeError."""
+    try:
+        return _decode(text)
+    except RecursionError:
+        message = "JSON is nested too deeply to be read"
+        raise msgspec.DecodeError(message) from None
 
 
 def dump(value: Any, what: str) -> bytes:
@@ -36,10 +48,10 @@ def check(mapping: Mapping[str, Any], what: str) -> None:
         if type(key) is not str:
             message = f"{what} key {key!r} is not a string."
             raise SerializationError(message)
-        if type(value) not in _EXACT and not _is_json(value):
+        if type(value) not in _EXACT and not _is_json(value, MAX_DEPTH):
             message = (
                 f"{what} {key!r} holds a {type(value).__name__}, which JSON cannot keep as it is; "
-                "use strings, finite numbers, booleans, None, lists and dicts of them."
+                f"use strings, finite numbers, booleans, None, lists and dicts of them, up to {MAX_DEPTH} levels deep."
             )
             raise SerializationError(message)
 
@@ -55,14 +67,16 @@ def same(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
-def _is_json(value: Any) -> bool:
+def _is_json(value: Any, levels: int) -> bool:
     kind = type(value)
     if kind in _EXACT:
         return True
     if kind is float:
         return math.isfinite(value)
+    if not levels:
+        return False
     if kind is list:
-        return all(map(_is_json, value))
+        return all(_is_json(item, levels - 1) for item in value)
     if kind is dict:
-        return not value or all(type(key) is str and _is_json(item) for key, item in value.items())
+        return not value or all(type(key) is str and _is_json(item, levels - 1) for key, item in value.items())
     return False

@@ -63,8 +63,8 @@ class NamedBarrierValue(BaseChannel[None, str]):
 
     @override
     def restore(self, stored: Any) -> None:
-        """Take that back."""
-        self.seen = frozenset(stored)
+        """Take that back. Raises TypeError for anything else."""
+        self.seen = _names(stored)
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.names == other.names
@@ -109,6 +109,14 @@ class NamedBarrierValueAfterFinish(NamedBarrierValue):
 
     @override
     def restore(self, stored: Any) -> None:
-        """Take both back."""
-        seen, self.finished = stored
-        self.seen = frozenset(seen)
+        """Take both back. Raises TypeError or ValueError for anything else."""
+        seen, finished = stored
+        self.seen, self.finished = _names(seen), bool(finished)
+
+
+def _names(stored: Any) -> frozenset[str]:
+    """Return stored names; a value that is only iterable could be gone through for ever."""
+    if not isinstance(stored, (set, frozenset, list, tuple)) or not all(isinstance(name, str) for name in stored):
+        msg = f"a set of names is wanted, not a {type(stored).__name__}"
+        raise TypeError(msg)
+    return frozenset(stored)

@@ -67,7 +67,10 @@ class Topic(BaseChannel[Sequence[Value], Value | list[Value]], Generic[Value]):
 
     @override
     def restore(self, stored: Any) -> None:
-        """Take the stored list."""
+        """Take the stored list. Raises TypeError for anything else: a range could be gone through for ever."""
+        if not isinstance(stored, (list, tuple)):
+            msg = f"a list is wanted, not a {type(stored).__name__}"
+            raise TypeError(msg)
         self.values = list(stored)
 
     def __eq__(self, other: object) -> bool:

@@ -120,8 +120,11 @@ class LastValueAfterFinish(BaseChannel[Value, Value]):
 
     @override
     def restore(self, stored: Any) -> None:
-        """Take both back."""
-        self.value, self.finished = stored
+        """Take both back. Raises TypeError for anything else."""
+        if not isinstance(stored, (tuple, list)) or len(stored) != len(("value", "finished")):
+            msg = f"a value and whether it can be read are wanted, not a {type(stored).__name__}"
+            raise TypeError(msg)
+        self.value, self.finished = stored[0], bool(stored[1])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LastValueAfterFinish)

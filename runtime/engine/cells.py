@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from persistence.errors import CorruptDataError
 from runtime.channels import MISSING
 from runtime.errors import OrphanedTaskError
 from runtime.types.constants import START, TASKS
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from runtime.engine.plan import Plan
 
 _TRIGGER = "branch:to:"
+_DIGITS = 64
+"""Of a version's number: more than anybody counts, and than other runtimes fill up with zeros."""
 
 
 class Cells:
@@ -131,7 +135,8 @@ class Cells:
     ) -> None:
         """Take over a stored checkpoint.
 
-        Raises OrphanedTaskError for work that no node of this graph can do; when only ``reading``, leaves it out.
+        Raises CorruptDataError for a value that its channel does not take, and OrphanedTaskError for work that no node
+        of this graph can do; when only ``reading``, leaves that out.
         """
         values = checkpoint["channel_values"]
         aliases = self.plan.aliases
@@ -146,7 +151,10 @@ class Cells:
                 if name.startswith(_TRIGGER) and not reading:
                     raise orphaned(name.removeprefix(_TRIGGER), self.plan)
                 continue
-            self.place(name, template.from_checkpoint(value))
+            try:
+                self.place(name, template.from_checkpoint(value))
+            except Exception as error:
+                raise _misfit(checkpoint["id"], name, template, error) from error
             self.stored[name] = value
         for key, version in checkpoint["channel_versions"].items():
             self.versions[_aliased(key, aliases)] = version
@@ -185,8 +193,18 @@ def version_number(version: Any) -> int:
     """Return the counting part of a version of any known form (int, float, ``n.salt``)."""
     if isinstance(version, str):
         head = version.partition(".")[0]
-        return int(head) if head.isdecimal() else 0
-    return int(version)
+        return int(head) if head.isdecimal() and len(head) <= _DIGITS else 0
+    return int(version) if isfinite(version) else 0
+
+
+def _misfit(checkpoint_id: str, name: str, template: BaseChannel[Any, Any], error: Exception) -> CorruptDataError:
+    """Return the error for a stored value that its channel does not take."""
+    fault = CorruptDataError(
+        f"Checkpoint {checkpoint_id}: what is stored for channel {name!r} does not fit a {type(template).__name__} "
+        f"({type(error).__name__}: {error!s:.200}). The graph's schema has changed since, or something else wrote it."
+    )
+    fault.checkpoint_id = checkpoint_id
+    return fault
 
 
 def _aliased(key: str, aliases: Mapping[str, str]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.engine.questions import own_ids, renamed
 from runtime.engine.tasks import HandlerTask, is_output
+from runtime.engine.vetting import BY_ID, IN_ORDER
 from runtime.errors import StoredNodeError, UnknownInterruptError
 from runtime.types.constants import ERROR, ERROR_SOURCE_NODE, INTERRUPT, NO_WRITES, NULL_TASK_ID, RESUME
 from runtime.types.ids import interrupt_id
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from runtime.engine.tasks import Task
 
 _ID_LENGTH = 32
-_IN_ORDER, _BY_ID = "in_order", "by_id"
 
 
 def null_writes(pending: Iterable[PendingWrite] | None) -> list[tuple[str, Any]]:
@@ -59,8 +59,8 @@ def take(task: Task, stored: list[tuple[str, Any]]) -> None:
         elif channel == INTERRUPT:
             task.interrupts = tuple(value) if isinstance(value, (list, tuple)) else (value,)
         elif channel == RESUME:
-            if isinstance(value, Mapping) and value.keys() == {_IN_ORDER, _BY_ID}:
-                task.answers, task.below = list(value[_IN_ORDER]), dict(value[_BY_ID])
+            if type(value) is dict and value.keys() == {IN_ORDER, BY_ID}:
+                task.answers, task.below = list(value[IN_ORDER]), dict(value[BY_ID])
             else:
                 task.answers = list(value) if isinstance(value, list) else [value]
 
@@ -71,7 +71,7 @@ def stored_answers(task: Task) -> Any:
     Of several questions put at once a later one may be answered first, and an answer to a subgraph's question may not
     have got there yet; then also those, by id.
     """
-    return {_IN_ORDER: list(task.answers), _BY_ID: dict(task.below)} if task.below else list(task.answers)
+    return {IN_ORDER: list(task.answers), BY_ID: dict(task.below)} if task.below else list(task.answers)
 
 
 def own_answers(task: Task) -> dict[str, Any]:

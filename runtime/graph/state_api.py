@@ -14,6 +14,7 @@ from runtime.engine.projecting import values_of, writes_view
 from runtime.engine.resuming import match, null_writes, waiting
 from runtime.engine.scheduling import due
 from runtime.engine.tasks import Moment, Task
+from runtime.engine.vetting import vet
 from runtime.graph.subgraphs import find, fits
 from runtime.run.editing import Editor
 from runtime.run.journal import CALLER
@@ -184,7 +185,7 @@ def snapshot(program: Program, found: CheckpointTuple, *, live: bool) -> StateSn
     follows where all have finished. Otherwise the superstep as it started, with what became of each task.
     """
     cells = Cells(program.plan, "")
-    checkpoint = found.checkpoint
+    checkpoint = vet(found).checkpoint
     cells.restore(checkpoint, None, reading=True)
     loose = null_writes(found.pending_writes)
     if loose:

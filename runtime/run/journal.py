@@ -31,6 +31,7 @@ from persistence.errors import (
 )
 from persistence.outlasting import outlast
 from runtime.engine.checkpointing import checkpoint_of, take_changes
+from runtime.engine.vetting import vet
 from runtime.run.adapting import ContractDoor
 from runtime.run.leasing import leases, opened
 from runtime.run.refusing import conflict, surely_storable, told
@@ -158,15 +159,15 @@ class Journal:
             where = {"configurable": configurable}
             first = await opened(self.saver, where, claim, graph=self.graph, reject=self._reject)
             self._owns = claim.owns
-            return first
+            return None if first is None else vet(first)
         found: CheckpointTuple | None = await self.saver.aget_tuple({"configurable": configurable})
-        return found
+        return None if found is None else vet(found)
 
     async def load_at(self, ns: str, checkpoint_id: str) -> CheckpointTuple | None:
         """Return a checkpoint of any namespace of the thread."""
         place = {"thread_id": self.thread_id, "checkpoint_ns": ns, "checkpoint_id": checkpoint_id}
         found: CheckpointTuple | None = await self.saver.aget_tuple({"configurable": place})
-        return found
+        return None if found is None else vet(found)
 
     async def load_before(self, ns: str, checkpoint_id: str) -> CheckpointTuple | None:
         """Return the newest checkpoint of a namespace of the thread that is older than the given one."""
@@ -174,14 +175,14 @@ class Journal:
         before = {"configurable": {**place, "checkpoint_id": checkpoint_id}}
         newest: CheckpointTuple | None = None
         async for found in self.saver.alist({"configurable": place}, before=before, limit=1):
-            newest = found
+            newest = vet(found)
         return newest
 
     async def load_asking(self, question_ids: Collection[str]) -> dict[str, str]:
         """Return, by namespace, the checkpoints at which one of these questions was put."""
         found: dict[str, str] = {}
         async for each in self.saver.alist({"configurable": {"thread_id": self.thread_id}}):
-            for _, channel, value in each.pending_writes or ():
+            for _, channel, value in vet(each).pending_writes or ():
                 asked = value if isinstance(value, (list, tuple)) else (value,)
                 if channel == INTERRUPT and any(question.id in question_ids for question in asked):
                     where = each.config["configurable"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from runtime.engine.vetting import vet
 from runtime.run.journal import Journal
 from runtime.types.constants import INTERRUPT
 
@@ -36,7 +37,7 @@ class Retraction:
         for ns in self._around if self._ids else ():
             place = {"thread_id": self._thread_id, "checkpoint_ns": ns}
             found: CheckpointTuple | None = await self._saver.aget_tuple({"configurable": place})
-            for task_id, put in () if found is None else _put(found):
+            for task_id, put in () if found is None else _put(vet(found)):
                 left = [question for question in put if question.id not in self._ids]
                 if found is not None and len(left) < len(put):
                     self._before.append((ns, found.checkpoint["id"], task_id, put))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from runtime.engine.tasks import handler_of
+from runtime.engine.vetting import vet
 from runtime.errors import CheckpointNotFoundError
 from runtime.types.command import Command
 from runtime.types.config import parse_config
@@ -99,7 +100,7 @@ async def rooted(program: Program, call: Call) -> Call:
         if "" not in parents:
             place = {key: getattr(config, key) for key in ("thread_id", "checkpoint_ns", "checkpoint_id")}
             found = await program.saver.aget_tuple({"configurable": place})
-            parents = dict((found.metadata.get("parents") if found is not None else None) or {})
+            parents = dict((vet(found).metadata.get("parents") if found is not None else None) or {})
         if "" not in parents:
             msg = (
                 f"There is no checkpoint {config.checkpoint_id!r} in namespace {config.checkpoint_ns!r} of thread "

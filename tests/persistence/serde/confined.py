@@ -14,7 +14,10 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
+from traceback import walk_stack
 from types import CodeType, FrameType
 from typing import Any, Final
 
@@ -55,7 +58,7 @@ _ASKED: Final = frozenset({"__hash__", "__eq__"})
 """Methods of registered classes that a dict or set asks of its keys."""
 
 
-def outcomes(values: Sequence[Typed], child: str = "tests.persistence.serde.confined") -> list[str]:
+def outcomes(values: Sequence[Typed] | Sequence[int], child: Sequence[str] = (__name__,)) -> list[str]:
     """Read each value apart; return for each ``value``, ``error NAME``, or a sentence that begins with ``broken``."""
     found: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -64,7 +67,7 @@ def outcomes(values: Sequence[Typed], child: str = "tests.persistence.serde.conf
         while len(found) < len(values):
             told.write_bytes(b"")
             ended = subprocess.run(
-                [sys.executable, "-m", child, str(given), str(told), str(len(found))],
+                [sys.executable, "-m", *child, str(given), str(told), str(len(found))],
                 cwd=ROOT,
                 env={**os.environ, "PYTHONPATH": str(ROOT)},
                 capture_output=True,
@@ -87,29 +90,37 @@ class Watch:
         self._known: dict[CodeType, bool] = {}
         sys.addaudithook(self._audit)
 
-    def over(self, act: Callable[[], object]) -> str:
-        """Do something under watch; return how it ended."""
+    @contextmanager
+    def limited(self) -> Iterator[None]:
+        """Listen to the interpreter for a while, and end the process if it takes too much time."""
         self.seen.clear()
-        outcome = "value"
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
-        sys.setprofile(self._called)
         self.watching = True
         try:
-            act()
+            yield
+        finally:
+            self.watching = False
+            signal.setitimer(signal.ITIMER_PROF, 0)
+
+    def over(self, act: Callable[[], object]) -> str:
+        """Do something under watch; return how it ended."""
+        outcome = "value"
+        try:
+            with self.limited():
+                sys.setprofile(self._called)
+                act()
         except StoredDataError as error:
             memory = "MemoryError" in str(error) or isinstance(error.__cause__, MemoryError)
             outcome = f"broken: memory ran out: {error}" if memory else f"error {type(error).__name__}"
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is no typed error
             outcome = f"broken: {type(error).__name__}: {error}"
         finally:
-            self.watching = False
             sys.setprofile(None)
-            signal.setitimer(signal.ITIMER_PROF, 0)
         return f"broken: it caused {self.seen[:3]}" if self.seen else outcome.replace("\n", " ")[:400]
 
     def _audit(self, event: str, args: tuple[Any, ...]) -> None:
         if self.watching and event in GRAVE and not _is_zone(event, args):
-            self.seen.append(f"{event} {args[:1]!r:.80}")
+            self.seen.append(f"{event} {args[:1]!r:.80} from {_callers()}")
 
     def _called(self, frame: FrameType, event: str, _arg: object) -> None:
         if event != "call":
@@ -122,6 +133,13 @@ class Watch:
             self.seen.append(f"a call of {code.co_filename}:{code.co_qualname}")
 
 
+def _callers() -> str:
+    """Return who called, innermost first, leaving out this module."""
+    # Not with the traceback module: it opens sources, which is such an event itself.
+    frames = islice(walk_stack(sys._getframe(2)), 12)
+    return " < ".join(f"{frame.f_code.co_filename.rpartition('/')[2]}:{number}" for frame, number in frames)
+
+
 def _own(code: CodeType) -> bool:
     return code.co_filename == __file__
 
@@ -130,7 +148,7 @@ def _is_zone(event: str, args: tuple[Any, ...]) -> bool:
     return event == "open" and "zoneinfo" in str(args[0])
 
 
-def _confine() -> None:
+def confine() -> None:
     """Let this process have little more memory than it has."""
     pages = int(Path("/proc/self/statm").read_text().split()[0]) if sys.platform == "linux" else 0
     if pages:
@@ -153,7 +171,7 @@ def main() -> None:
     for sample in SAMPLES.values():  # so that what is loaded when first used is loaded
         serializer.loads_typed(serializer.dumps_typed(sample))
     watch = Watch()
-    _confine()
+    confine()
     for (kind, data), note in each(sys.argv[1:]):
         note(watch.over(lambda kind=kind, data=data: serializer.loads_typed((kind, data))))  # type: ignore[misc]
 

@@ -82,9 +82,21 @@ def test_filters_on_edges() -> None:
         normal_filter({"a": {1}})
 
 
+def test_facts_that_contain_themselves_are_refused() -> None:
+    endless: list[Any] = []
+    endless.append({"again": endless})
+    deep: dict[str, Any] = {}
+    for _ in range(100_000):
+        deep = {"a": deep}
+    for value in (endless, deep):
+        with pytest.raises(SerializationError, match="filter 'a' holds a .* up to 100 levels deep"):
+            normal_filter({"a": value})
+
+
 def test_metadata_that_does_not_parse_is_not_hidden() -> None:
     assert metadata_matches("{", '{"a":1}')
     assert metadata_matches("[]", '{"a":1}')
+    assert metadata_matches("[" * 100_000, '{"a":1}')
     assert metadata_run_id("{") is None
     assert metadata_run_id('{"run_id":5}') is None
     assert metadata_run_id('{"run_id":"a\\u0000b"}') == "a\0b"

@@ -340,10 +340,49 @@ def test_a_checkpoint_of_another_shape_is_damaged_too() -> None:
         {"channel_versions": {}},
         {"lineage": {"a": [[1]]}},
         {"lineage": 5},
+        {"lineage": {"a": 5}},
+        {"channel_values": []},
+        {"channel_versions": {"a": []}},
+        {"versions_seen": {"n": 1}},
+        {"updated_channels": "a"},
+        {"rows": {"a": 1}},
+        {"id": None},
+        {"ts": 1},
     ]
     for changes in shapes:
         with pytest.raises(CorruptDataError, match="does not parse"):
             back(Serializer(), forged(rows, **changes))
+
+
+def test_json_that_is_nested_without_end_is_damaged() -> None:
+    rows = Encoder(Serializer()).encode(unit({"a": [1]}))
+    row = rows.checkpoint
+    assert row is not None
+    deep = "[" * 100_000
+    body = row[5][:-1] + ',"x":' + deep
+    for changed in ((*row[:4], checksum(body.encode()), body, row[6]), (*row[:6], deep), (*row[:6], "[]")):
+        with pytest.raises(CorruptDataError, match="does not parse"):
+            back(Serializer(), damaged(rows, checkpoint=changed))
+    assert blobs_of((*row[:5], body, row[6])) is None
+
+
+def test_the_content_of_another_checkpoint_is_damage() -> None:
+    rows = Encoder(Serializer()).encode(unit({"a": [1]}))
+    with pytest.raises(CorruptDataError, match="Checkpoint c of .* its content is that of checkpoint 'b'"):
+        back(Serializer(), forged(rows, id="b"))
+
+
+def test_additions_to_what_cannot_grow_are_damaged() -> None:
+    """Nor is anything gone through that only can be: a range takes a few bytes and any time."""
+    stored, _ = grown(Serializer(), [["a"], ["b"]])
+    first, second = stored
+    base, added = first.blobs[0], second.blobs[0]
+    dump = Serializer().dumps_typed
+    kind, years = dump([0, "v0", 1, 1, range(10**15)])
+    with pytest.raises(CorruptDataError, match="addition that does not follow its base"):
+        back(Serializer(), first, damaged(second, blobs=[(*added[:4], kind + "+add", years)]))
+    with pytest.raises(CorruptDataError, match="holds a range, to which nothing can be added"):
+        back(Serializer(), damaged(first, blobs=[(*base[:4], *dump(range(1)))]), second)
 
 
 def test_a_channel_without_a_version_needs_no_row() -> None:
@@ -365,6 +404,11 @@ def test_a_broken_lineage_is_damaged() -> None:
             first,
             second,
             forged(third, lineage={"log": [[0, "v0", 1], [1, "v1", 2], [2, "v2", 3]]}),
+        ],
+        "lineage of channel 'log' does not end": [
+            first,
+            second,
+            forged(third, lineage={"log": []}),
         ],
         "is 1 long at version v0, not 2": [first, second, forged(third, lineage={"log": [[0, "v0", 2], [2, "v2", 3]]})],
         "holds 'msgpack' at version v0, where it cannot stand": [

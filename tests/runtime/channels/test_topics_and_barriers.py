@@ -117,3 +117,17 @@ def test_barriers_are_equal_for_the_same_names_and_kind() -> None:
     assert NamedBarrierValue(str, {"a"}) != NamedBarrierValue(str, {"b"})
     assert NamedBarrierValue(str, {"a"}) != NamedBarrierValueAfterFinish(str, {"a"})
     assert NamedBarrierValue(str, {"a"}) != LastValue(str)
+
+
+@pytest.mark.parametrize(
+    "stored", [range(10**15), "ab", 1, None, [1]], ids=["range", "text", "number", "None", "numbers"]
+)
+def test_what_was_never_stored_is_not_taken_back(stored: object) -> None:
+    """Whoever can change rows can store anything; what can only be gone through could be gone through for ever."""
+    barriers = NamedBarrierValue(str, {"a"}), NamedBarrierValueAfterFinish(str, {"a"})
+    for channel, given in ((barriers[0], stored), (barriers[1], (stored, True)), (barriers[1], stored)):
+        with pytest.raises((TypeError, ValueError)):
+            channel.from_checkpoint(given)
+    if type(stored) is not list:
+        with pytest.raises(TypeError, match="a list is wanted"):
+            Topic(str).from_checkpoint(stored)

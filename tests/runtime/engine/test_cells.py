@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from persistence.contracts.checkpoint import Checkpoint
+from persistence.errors import CorruptDataError
 from runtime.engine.applying import apply, fold
 from runtime.engine.cells import Cells, version_number
 from runtime.engine.plan import Plan, trigger_channel
@@ -203,3 +204,16 @@ def test_sends_are_done_after_one_superstep() -> None:
 def test_a_nodes_own_trigger_is_a_channel_of_its_kind() -> None:
     assert trigger_channel("n", defer=True).deferred
     assert trigger_channel("n", defer=False).volatile
+
+
+def test_a_value_that_its_channel_does_not_take_is_named() -> None:
+    with pytest.raises(
+        CorruptDataError, match="Checkpoint id: what is stored for channel '__pregel_tasks' does not fit a Topic"
+    ) as fault:
+        restored(PLAN, channel_values={TASKS: range(10**15)})
+    assert fault.value.checkpoint_id == "id"
+
+
+@pytest.mark.parametrize("version", [float("inf"), "9" * 5000 + ".salt", "x"], ids=["infinite", "long", "text"])
+def test_versions_that_nobody_can_count_to_count_for_nothing(version: object) -> None:
+    assert version_number(version) == 0
