@@ -12,7 +12,7 @@ from tests.torture.rows.reading import KINDS
 CHILDREN = (*(("tests.torture.rows.reading", kind) for kind in KINDS), ("tests.torture.rows.items",))
 
 
-@part("rows", "Changed rows never become code, a flood or an untyped error.", full=3_000, short=60)
+@part("rows", "Changed rows never become code, a flood or an untyped error.", full=3_000, short=40)
 def changed_rows(cases: int, seed: int) -> Report:
     """Change rows of a paused thread, of items and of kept results, and do all that a program may do with them."""
     violations: list[str] = []

@@ -24,7 +24,7 @@ from tests.torture.rows.tampering import Tables
 THREADS = ("t", "u")
 
 
-@part("sealed", "A sealed value opens at its place, unchanged, or not at all.", full=5_000, short=300)
+@part("sealed", "A sealed value opens at its place, unchanged, or not at all.", full=5_000, short=200)
 def sealed_rows(cases: int, seed: int) -> Report:
     """Attack one row at a time, in memory and in a file, and read everything."""
     with short_logs():

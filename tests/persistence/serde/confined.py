@@ -108,14 +108,15 @@ class Watch:
         try:
             with self.limited():
                 sys.setprofile(self._called)
-                act()
+                try:
+                    act()
+                finally:
+                    sys.setprofile(None)
         except StoredDataError as error:
             memory = "MemoryError" in str(error) or isinstance(error.__cause__, MemoryError)
             outcome = f"broken: memory ran out: {error}" if memory else f"error {type(error).__name__}"
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is no typed error
             outcome = f"broken: {type(error).__name__}: {error}"
-        finally:
-            sys.setprofile(None)
         return f"broken: it caused {self.seen[:3]}" if self.seen else outcome.replace("\n", " ")[:400]
 
     def _audit(self, event: str, args: tuple[Any, ...]) -> None:
