@@ -6,6 +6,7 @@ import json
 import random
 from typing import Any, NamedTuple
 
+from persistence.writer.binding import MARK
 from persistence.writer.encoding import ADDITION, checksum, checksum_of_facts
 from tests.persistence.serde.forging import Forger, forged
 
@@ -72,7 +73,7 @@ class Tamperer:
         at = self._pick(tables.blobs)
         *head, kind, _ = tables.blobs[at]
         new, data = self._typed()
-        if kind.endswith(ADDITION) and self._random.random() < 0.8:
+        if ADDITION in kind and self._random.random() < 0.8:
             new += ADDITION
         tables.blobs[at] = (*head, new, data)
         return f"blob {head} {new} {data.hex()[:200]}"
@@ -103,6 +104,10 @@ class Tamperer:
         rows, key = self._random.choice([(tables.checkpoints, 3), (tables.writes, 5), (tables.blobs, 4)])
         one, other = self._random.randrange(len(rows)), self._random.randrange(len(rows))
         rows[one], rows[other] = rows[one][:key] + rows[other][key:], rows[other][:key] + rows[one][key:]
+        if key > 3 and self._random.random() < 0.7:
+            for at in (one, other):  # as rows of old, which are not bound to their keys
+                column = key + (key == 5)
+                rows[at] = (*rows[at][:column], rows[at][column].partition(MARK)[0], *rows[at][column + 1 :])
         return f"swapped {rows[one][:key]} and {rows[other][:key]}"
 
     def _lose(self, tables: Tables) -> str:
