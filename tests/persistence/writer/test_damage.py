@@ -1,0 +1,223 @@
+"""Damage is told from emptiness and names its place: rows changed, cut, exchanged, of another shape or key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from persistence.contracts.backend import BlobRow, Rows
+from persistence.contracts.checkpoint import (
+    TaskWrites,
+)
+from persistence.errors import CorruptDataError, DecryptionError, UnknownTypeError
+from persistence.serde.encrypted import EncryptedSerializer
+from persistence.serde.serializer import Serializer
+from persistence.writer.decoding import blobs_of
+from persistence.writer.encoding import Encoder, checksum
+from tests.persistence.writer.coding import KEY, back, damaged, forged, grown, unit
+
+
+def test_damage_names_where_it_is() -> None:
+    serializer = Serializer()
+    rows = Encoder(serializer).encode(unit({"a": [1]}, writes=[TaskWrites("c", "job", "", [("b", [1])])]))
+    row, (blob,), (write,) = rows.checkpoint, rows.blobs, rows.writes
+    assert row is not None
+    flipped = bytes([*blob[5][:-1], blob[5][-1] ^ 1])
+    cases = {
+        "checksum does not match": damaged(rows, checkpoint=(*row[:5], row[5].replace('"v":4', '"v":5'), row[6])),
+        "its checksum": damaged(rows, checkpoint=(*row[:6], row[6].replace("{", '{"more":1,', 1))),
+        "content": damaged(rows, checkpoint=(*row[:3], "another", *row[4:])),
+        "does not parse .DecodeError": damaged(rows, checkpoint=(*row[:4], checksum(row[5].encode()), row[5], "{")),
+        "its content is that of checkpoint 'c'": damaged(rows, checkpoint=(*row[:2], "d", *row[3:])),
+        "channel 'a' has no stored value for version v.a": damaged(rows, blobs=()),
+        "channel 'a' cannot be read: .*damaged": damaged(rows, blobs=[(*blob[:5], flipped)]),
+        "channel 'a' holds 'msgpack.add'": damaged(rows, blobs=[(*blob[:4], "msgpack+add", blob[5])]),
+        "write of task job to channel 'b' cannot be read": damaged(rows, writes=[(*write[:7], b"", "")]),
+    }
+    for words, broken in cases.items():
+        with pytest.raises(CorruptDataError, match=f"Checkpoint [cd] of thread 't', namespace 'ns'.*{words}"):
+            back(serializer, broken)
+    with pytest.raises(UnknownTypeError, match="Checkpoint c of thread 't'.*channel 'a'"):
+        back(serializer, damaged(rows, blobs=[(*blob[:4], "newer", blob[5])]))
+
+
+def test_a_checkpoint_of_another_shape_is_damaged_too() -> None:
+    rows = Encoder(Serializer()).encode(unit({"a": [1]}))
+    shapes: list[dict[str, Any]] = [
+        {"rows": None},
+        {"channel_versions": {}},
+        {"lineage": {"a": [[1]]}},
+        {"lineage": 5},
+        {"lineage": {"a": 5}},
+        {"channel_values": []},
+        {"channel_versions": {"a": []}},
+        {"versions_seen": {"n": 1}},
+        {"updated_channels": "a"},
+        {"rows": {"a": 1}},
+        {"id": None},
+        {"ts": 1},
+    ]
+    for changes in shapes:
+        with pytest.raises(CorruptDataError, match="does not parse"):
+            back(Serializer(), forged(rows, **changes))
+
+
+def test_json_that_is_nested_without_end_is_damaged() -> None:
+    rows = Encoder(Serializer()).encode(unit({"a": [1]}))
+    row = rows.checkpoint
+    assert row is not None
+    deep = "[" * 100_000
+    body = row[5][:-1] + ',"x":' + deep
+    bare = (*row[:4], checksum(row[5].encode()), row[5])  # as rows of old, which have no checksum of their metadata
+    for changed in ((*row[:4], checksum(body.encode()), body, row[6]), (*bare, deep), (*bare, "[]")):
+        with pytest.raises(CorruptDataError, match="does not parse"):
+            back(Serializer(), damaged(rows, checkpoint=changed))
+    assert blobs_of((*row[:5], body, row[6])) is None
+
+
+def test_the_content_of_another_checkpoint_is_damage() -> None:
+    rows = Encoder(Serializer()).encode(unit({"a": [1]}))
+    with pytest.raises(CorruptDataError, match="Checkpoint c of .* its content is that of checkpoint 'b'"):
+        back(Serializer(), forged(rows, id="b"))
+
+
+def test_additions_to_what_cannot_grow_are_damaged() -> None:
+    """Nor is anything gone through that only can be: a range takes a few bytes and any time."""
+    stored, _ = grown(Serializer(), [["a"], ["b"]])
+    first, second = stored
+    base, added = first.blobs[0], second.blobs[0]
+    dump = Serializer().dumps_typed
+    kind, years = dump([0, "v0", 1, 1, range(10**15)])
+    with pytest.raises(CorruptDataError, match="addition that does not follow its base"):
+        back(Serializer(), first, damaged(second, blobs=[(*added[:4], kind + "+add", years)]))
+    with pytest.raises(CorruptDataError, match="holds a range, to which nothing can be added"):
+        back(Serializer(), damaged(first, blobs=[(*base[:4], *dump(range(1)))]), second)
+
+
+def test_a_channel_without_a_version_needs_no_row() -> None:
+    row = forged(Encoder(Serializer()).encode(unit({"a": [1]})), channel_versions={}).checkpoint
+    assert row is not None
+    assert blobs_of(row) == []
+
+
+def test_a_broken_lineage_is_damaged() -> None:
+    stored, _ = grown(Serializer(), [["a"], ["b"], ["c"]])
+    first, second, third = stored
+    cases = {
+        "lineage of channel 'log' does not end at its version": [
+            first,
+            second,
+            forged(third, lineage={"log": [[0, "v0", 1]]}),
+        ],
+        "has an addition that does not follow its base": [
+            first,
+            second,
+            forged(third, lineage={"log": [[0, "v0", 1], [1, "v1", 2], [2, "v2", 3]]}),
+        ],
+        "lineage of channel 'log' does not end": [
+            first,
+            second,
+            forged(third, lineage={"log": []}),
+        ],
+        "is 1 long at version v0, not 2": [first, second, forged(third, lineage={"log": [[0, "v0", 2], [2, "v2", 3]]})],
+        "holds 'msgpack' at version v0, where it cannot stand": [
+            first,
+            forged(second, lineage={"log": [[0, "v0", 1], [0, "v0", 2]]}, channel_versions={"log": "v0"}),
+        ],
+        "holds 'msgpack.add' at version v1, where it cannot stand": [
+            first,
+            forged(second, lineage={"log": [[1, "v1", 2]]}),
+        ],
+    }
+    for words, rows in cases.items():
+        with pytest.raises(CorruptDataError, match=words):
+            back(Serializer(), *rows)
+
+
+def test_sealed_values_do_not_open_elsewhere() -> None:
+    serializer = EncryptedSerializer(KEY)
+    encode = Encoder(serializer).encode
+    rows = encode(unit({"a": [1], "b": [2]}))
+    first, second = rows.blobs
+    swapped: list[BlobRow] = [(*first[:4], *second[4:]), (*second[:4], *first[4:])]
+    with pytest.raises(DecryptionError, match="channel 'a'"):
+        back(serializer, damaged(rows, blobs=swapped))
+    with pytest.raises(DecryptionError, match="channel 'a'"):
+        back(Serializer(), rows)
+    with pytest.raises(DecryptionError, match="channel 'a'"):
+        back(serializer, damaged(rows, blobs=[(*first[:4], *Serializer().dumps_typed([1])), second]))
+
+
+def test_values_inside_the_checkpoint_are_plain_too() -> None:
+    sealed = EncryptedSerializer(KEY)
+    with pytest.raises(DecryptionError, match="holds plain values of .'n'.; a serializer that encrypts reads none"):
+        back(sealed, Encoder(Serializer()).encode(unit({"n": 1})))
+    rows = Encoder(sealed).encode(unit({"n": 1}))
+    with pytest.raises(DecryptionError, match="holds plain values"):
+        back(sealed, forged(rows, channel_values={"n": 2}, rows=[]))
+
+
+def test_a_whole_value_cannot_pass_for_an_addition() -> None:
+    serializer = EncryptedSerializer(KEY)
+    stored, _ = grown(serializer, [["a"], ["b"]])
+    first, second = stored
+    (blob,) = second.blobs
+    assert blob[4].startswith("msgpack+aes+add@")
+    renamed = damaged(second, blobs=[(*blob[:4], "msgpack+aes", blob[5])])
+    moved = forged(renamed, lineage={"log": [[0, "v1", 5]]})
+    with pytest.raises(DecryptionError):
+        back(serializer, first, moved)
+
+
+# ---- places -----------------------------------------------------------------------------------------------------
+
+
+def written() -> Rows:
+    """Return a checkpoint with two values, and two writes of one task against it."""
+    one = unit({"a": [1], "b": [2]})
+    assert one.checkpoint is not None
+    one.writes.append(TaskWrites(one.checkpoint["id"], "task", "path", [("a", [3]), ("b", [4])]))
+    return Encoder(Serializer()).encode(one)
+
+
+WRITE_COLUMNS = {"task_id": 3, "idx": 4, "channel": 5, "task_path": 8}
+
+
+@pytest.mark.parametrize("column", WRITE_COLUMNS)
+def test_a_write_under_another_key_is_told(column: str) -> None:
+    rows, place = written(), WRITE_COLUMNS[column]
+    first = list(rows.writes[0])
+    first[place] = 7 if column == "idx" else "other"
+    with pytest.raises(CorruptDataError, match="the write of task .* to channel .* cannot be read: it was damaged, or"):
+        back(Serializer(), msgspec.structs.replace(rows, writes=[tuple(first), rows.writes[1]]))
+
+
+@pytest.mark.parametrize("columns", [(6, 7), (7,)], ids=["values with types", "values alone"])
+def test_exchanged_writes_are_told(columns: tuple[int, ...]) -> None:
+    rows = written()
+    one, other = map(list, rows.writes)
+    for place in columns:
+        one[place], other[place] = other[place], one[place]
+    with pytest.raises(CorruptDataError, match="the write of task task to channel 'a'"):
+        back(Serializer(), msgspec.structs.replace(rows, writes=[tuple(one), tuple(other)]))
+
+
+@pytest.mark.parametrize("columns", [(4, 5), (5,)], ids=["values with types", "values alone"])
+def test_exchanged_values_are_told(columns: tuple[int, ...]) -> None:
+    rows = written()
+    one, other = map(list, rows.blobs)
+    for place in columns:
+        one[place], other[place] = other[place], one[place]
+    with pytest.raises(CorruptDataError, match="channel 'a' cannot be read: it was damaged, or belongs"):
+        back(Serializer(), msgspec.structs.replace(rows, blobs=[tuple(one), tuple(other)]))
+
+
+def test_rows_of_old_are_read_without_such_a_checksum() -> None:
+    rows = written()
+    blobs = [(*row[:4], row[4].partition("@")[0], row[5]) for row in rows.blobs]
+    writes = [(*row[:6], row[6].partition("@")[0], *row[7:]) for row in rows.writes]
+    found = back(Serializer(), msgspec.structs.replace(rows, blobs=blobs, writes=writes))
+    assert found.checkpoint["channel_values"] == {"a": [1], "b": [2]}
+    assert [value for _, _, value in found.pending_writes or ()] == [[3], [4]]
