@@ -139,7 +139,10 @@ class NodeActor:
                     raise
                 pause_for = self._retry_pause(scope, failure)
                 if pause_for is None:
-                    return Failed(failure, scope.attempt)
+                    try:
+                        return Failed(failure, scope.attempt)
+                    finally:
+                        del paused, failure  # their tracebacks refer to this frame, and it to the whole run
                 scope.waits()
                 await self._end_attempt(task, scope)
                 await anyio.sleep(pause_for)

@@ -19,6 +19,7 @@ from runtime.channels import (
     UntrackedValue,
 )
 from runtime.channels.reducers import overwritten, replacement
+from runtime.engine.scheduling import due_nodes
 from runtime.errors import InvalidUpdateError
 from runtime.types.constants import RESERVED
 from runtime.types.telling import add_note
@@ -70,6 +71,19 @@ def fold(cells: Cells, writes: Iterable[Writes], ran: dict[str, tuple[str, ...]]
     if bump and cells.deferred and updated.isdisjoint(cells.plan.subscribers):
         _finish(cells, updated, version)
     cells.updated = updated if bump or cells.updated is None else cells.updated | updated
+
+
+def fold_loose(cells: Cells, writes: Writes) -> None:
+    """Fold what no task wrote: a Command's update and goto. No time passes.
+
+    A deferred node that it goes to runs if nothing else is to run; one that is to run already does not wait again.
+    """
+    due = [key for key in cells.deferred if cells.channels[key].is_available()]
+    fold(cells, [[write for write in writes if write[0] not in due]], {}, bump=False)
+    if cells.deferred and not due_nodes(cells):
+        updated: set[str] = set()
+        _finish(cells, updated, cells.next_version())
+        cells.updated = updated if cells.updated is None else cells.updated | updated
 
 
 def _read(cells: Cells, ran: dict[str, tuple[str, ...]]) -> dict[str, BaseChannel[Any, Any]]:

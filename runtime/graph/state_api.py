@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from persistence.contracts.checkpoint import CheckpointTuple
-from runtime.engine.applying import apply, fold
+from runtime.engine.applying import apply, fold_loose
 from runtime.engine.cells import Cells
 from runtime.engine.projecting import values_of, writes_view
 from runtime.engine.resuming import match, null_writes, waiting
@@ -189,7 +189,7 @@ def snapshot(program: Program, found: CheckpointTuple, *, live: bool) -> StateSn
     cells.restore(checkpoint, None, reading=True)
     loose = null_writes(found.pending_writes)
     if loose:
-        fold(cells, [loose], {}, bump=False)
+        fold_loose(cells, loose)
     address = found.config["configurable"]
     ns = address.get("checkpoint_ns", "")
     step = int(found.metadata.get("step", -2)) + 1

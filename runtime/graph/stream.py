@@ -46,7 +46,10 @@ class GraphStream:
             self._over = True
             await self._host.ended()
             if chunk[1] is not None:
-                raise chunk[1]
+                try:
+                    raise chunk[1]
+                finally:
+                    del chunk  # the error's traceback refers to this frame
             raise StopAsyncIteration
         return chunk
 
@@ -67,7 +70,10 @@ class GraphStream:
                 error = raised
             finally:
                 hub.progress.end()
-            hub.finish(error)
+            try:
+                hub.finish(error)
+            finally:
+                del error  # its traceback refers to this frame
 
         return produce
 

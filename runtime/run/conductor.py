@@ -7,7 +7,6 @@ Nothing is handed out before the checkpoint that covers it is durable.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -186,16 +185,18 @@ class Conductor:
                 finally:
                     supervisor.close()
             error = error or supervisor.stray_cancel()
-        except BaseException:
-            await self._close_quietly()
+        except BaseException as raised:
+            await self._close_beside(raised)
             raise
+        finally:  # what refers to itself keeps the state until the next garbage collection
+            self.supervisor, self._failures = None, []
         if error is not None:
             try:
-                await self.close()
-            except Exception as failure:  # noqa: BLE001 - the node's error is what the caller must see first
-                add_note(error, f"Saving the run failed as well: {failure!r}")
-            await tell_of_pauses(self)
-            raise error
+                await self._close_beside(error)
+                await tell_of_pauses(self)
+                raise error
+            finally:
+                del error  # its traceback refers to this frame
         await self.close(well=self.pause is None)
         await tell_of_pauses(self)
         if not self.interrupts:
@@ -209,10 +210,11 @@ class Conductor:
         if well and self.nested is not None and not self.journal.keeps_exit and self.call.durability == "exit":
             self.nested.around.unsaved[self.ns] = self
 
-    async def _close_quietly(self) -> None:
-        # What is under way, mostly a cancellation, tells the caller that the run is incomplete.
-        with suppress(Exception):
+    async def _close_beside(self, error: BaseException) -> None:
+        try:
             await self.close()
+        except Exception as failure:  # noqa: BLE001 - the run's own error, or cancel, is what the caller must see first
+            add_note(error, f"Saving the run failed as well: {failure!r}")
 
     async def _supersteps(self, supervisor: Supervisor) -> None:
         while True:

@@ -10,7 +10,7 @@ from persistence.errors import StoredDataError
 from persistence.outlasting import outlast
 from runtime.actors.node import NodeActor
 from runtime.context.scope import Answerer, Scope
-from runtime.engine.applying import apply, fold
+from runtime.engine.applying import apply, fold, fold_loose
 from runtime.engine.cells import Cells
 from runtime.engine.resuming import match, null_writes
 from runtime.engine.scheduling import due
@@ -139,7 +139,7 @@ class Editor:
         self.pending = list(found.pending_writes or ())
         loose = null_writes(self.pending)
         if loose:
-            fold(self.cells, [loose], {}, bump=False)
+            fold_loose(self.cells, loose)
 
     async def _readable_head(self) -> CheckpointTuple | None:
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from runtime.engine.applying import fold
+from runtime.engine.applying import fold, fold_loose
 from runtime.engine.resuming import (
     answer,
     by_id,
@@ -112,7 +112,7 @@ class Opening:
             run.kept.setdefault(owner, []).append((channel, value))
         loose = null_writes(self.saved.pending_writes)
         if loose:
-            fold(run.cells, [loose], {}, bump=False)
+            fold_loose(run.cells, loose)
 
     async def _save_previous(self, around: Conductor) -> None:
         """Save what an earlier attempt of the node ran here, so that it is found."""
@@ -175,7 +175,7 @@ class Opening:
                 )
                 raise EmptyInputError(msg)
             if given.goto:
-                fold(run.cells, [command_writes(run.plan, INPUT, given)], {}, bump=False)
+                fold_loose(run.cells, command_writes(run.plan, INPUT, given))
                 await self._record_input(None)
                 await self._durable_before_user_code()
                 run.stop = run.step + run.config.recursion_limit
@@ -232,6 +232,7 @@ class Opening:
                 raise error.on(run.config.thread_id or "", run.ns) from None
         forking = self.sent_back or superseded or (addressed and command is None and not self._is_fresh_fork())
         if command is not None and (command.update is not None or command.goto):
+            forking = forking or bool(null_writes(self.saved.pending_writes))  # a checkpoint has room for one Command
             tasks = await self._apply_command(command, tasks, record=not forking)
         if forking and (tasks or self._branches_when_done(command)):
             tasks = await self._fork(tasks)
@@ -432,7 +433,7 @@ class Opening:
         """
         run = self.run
         writes = command_writes(run.plan, INPUT, command)
-        fold(run.cells, [writes], {}, bump=False)
+        fold_loose(run.cells, writes)
         if run.journal is not None and record:
             run.journal.hold(run.checkpoint_id, NULL_TASK_ID, "", writes)
             await run.journal.flush()

@@ -60,6 +60,8 @@ class Progress:
     def end(self) -> None:
         """Note that the run has ended."""
         self.over = True
+        if self._recorder is not None:
+            self._recorder.marks = None  # they refer to each other
         self._changed.tell()
 
     @property

@@ -107,6 +107,16 @@ class Play:
         expected = self.reference.replay(at % self._length, mode, **stops)
         await self._compare(f"replay {at} {mode} {stops}", expected, self._run(None, mode, at, **stops))
 
+    async def command(self, mode: str, goto: str, **stops: Any) -> None:
+        """Resume with a change of the state, and maybe with a node to go to."""
+        if not self._length:
+            return
+        number = len(self.done)
+        values = {"log": [f"command{number}"], "n": number % 3, "last": {"command": f"{number}"}}
+        expected = self.reference.command(values, goto, mode, **stops)
+        given: Any = Command(update=values, goto=goto or ())
+        await self._compare(f"command to {goto} {mode} {stops}", expected, self._run(given, mode, **stops))
+
     async def update(self, as_node: str, at: int | None = None) -> None:
         """Edit the state as one of the nodes."""
         number = len(self.done)
@@ -123,13 +133,15 @@ class Play:
         stops: dict[str, Any] = {}
         if chance.random() < 0.2:
             stops = {chance.choice(["before", "after"]): chance.sample(names[:-1], 1)}
-        match chance.choice(["begin", "go on", "go on", "answer", "answer", "answer", "replay", "update"]):
+        match chance.choice(["begin", "go on", "go on", "answer", "answer", "answer", "replay", "update", "command"]):
             case "begin":
                 await self.begin(mode, at, **stops)
             case "go on":
                 await self.go_on(mode, **stops)
             case "answer":
                 await self.answer(mode, chance.randrange(1, 8), **stops)
+            case "command":
+                await self.command(mode, chance.choice(["", *names[:-1]]), **stops)
             case "replay":
                 await self.replay(mode, at or 0, **stops)
             case _:

@@ -49,6 +49,11 @@ class Saved:
     given: Values | None = None
     """Input that START has not taken yet."""
     triggered: frozenset[str] = frozenset()
+    sent: frozenset[str] = frozenset()
+    """Where a Command went, beside what was due."""
+    later: frozenset[str] = frozenset()
+    """Where a Command went that has to wait."""
+    commanded: bool = False
     parts: tuple[Task, ...] = ()
     joins: dict[Join, frozenset[str]] = field(default_factory=dict)
     results: dict[Task, Writes] = field(default_factory=dict)
@@ -70,9 +75,11 @@ class Reference:
         """Return the tasks of a checkpoint's superstep; deferred nodes only where no other node is triggered."""
         if saved.given is not None:
             return [Task(0, START)]
+        return sorted(Task(0, name) for name in self._names(saved)) + list(saved.parts)
+
+    def _names(self, saved: Saved) -> set[str]:
         names = saved.triggered | {join.target for join in self._complete(saved)}
-        prompt = {name for name in names if not self.shape.nodes[name].deferred}
-        return sorted(Task(0, name) for name in prompt or names) + list(saved.parts)
+        return ({name for name in names if not self.shape.nodes[name].deferred} or set(names)) | saved.sent
 
     def live(self) -> tuple[Values, list[str], list[str]]:
         """Return the newest values, with what has finished since; what is left to run; what is asked."""
@@ -100,10 +107,7 @@ class Reference:
         if not self.thread:
             return "empty"
         saved = self.thread[-1]
-        for task, question in list(saved.asked.items()):
-            if answers and question in answers:
-                saved.answers[task] = (*saved.answers.get(task, ()), answers[question])
-                del saved.asked[task]
+        self._answer(saved, answers or {})
         return self._run(saved, mode, resumed=True, **stops)
 
     def replay(self, at: int, mode: str, **stops: Any) -> str:
@@ -111,8 +115,31 @@ class Reference:
         saved = self.thread[at]
         newest = at == len(self.thread) - 1
         if saved.source not in ("update", "fork") or not newest or saved.results or saved.answers:
-            saved = replace(saved, step=saved.step + 1, source="fork", parent=at, results={}, answers={}, asked={})
+            saved = replace(
+                saved, step=saved.step + 1, source="fork", parent=at, results={}, answers={}, asked={}, commanded=False
+            )
         return self._run(saved, mode, at, resumed=True, **stops)
+
+    def command(self, values: Values, goto: str, mode: str, answers: dict[str, str] | None = None, **stops: Any) -> str:
+        """Add to the newest checkpoint's values, and to what is due there, then go on; a second time, on a branch."""
+        saved, parent = self.thread[-1], len(self.thread) - 1
+        before = saved.values, saved.sent, saved.later, saved.commanded
+        if saved.commanded:
+            saved = replace(saved, step=saved.step + 1, source="fork", parent=parent, commanded=False)
+            saved.results, saved.answers, saved.asked = dict(saved.results), dict(saved.answers), dict(saved.asked)
+        else:
+            saved.commanded = True
+        saved.values = folded(saved.values, {Task(0, ""): Writes(values)})
+        names = self._names(saved)
+        if goto and self.shape.nodes[goto].deferred and names:
+            saved.later |= {goto} - names
+        elif goto:
+            saved.sent |= {goto}
+        self._answer(saved, answers or {})
+        outcome = self._run(saved, mode, parent, resumed=True, **stops)
+        if mode == "exit" and self.thread[-1] is not saved:  # only what came of it is kept
+            saved.values, saved.sent, saved.later, saved.commanded = before
+        return outcome
 
     def update(self, values: Values, as_node: str, at: int | None = None) -> None:
         """Write as if a node had returned this: its edges count, all else that was due is dropped."""
@@ -121,6 +148,12 @@ class Reference:
         self.thread.append(self._applied(self._cleared(base), {Task(0, as_node): writes}, "update", self._index(at)))
 
     # ---- how ----
+
+    def _answer(self, saved: Saved, answers: dict[str, str]) -> None:
+        for task, question in list(saved.asked.items()):
+            if question in answers:
+                saved.answers[task] = (*saved.answers.get(task, ()), answers[question])
+                del saved.asked[task]
 
     def _run(
         self,
@@ -211,7 +244,7 @@ class Reference:
         """Drop what was due; what still waits, for others to come or to go, goes on waiting."""
         due, complete = {task.name for task in self.due(saved) if not task.part}, self._complete(saved)
         joins = {join: seen for join, seen in saved.joins.items() if join not in complete or join.target not in due}
-        return Saved(saved.values, saved.step, triggered=saved.triggered - due, joins=joins)
+        return Saved(saved.values, saved.step, triggered=saved.triggered - due | saved.later, joins=joins)
 
 
 class _Run:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from runtime.errors import EmptyInputError
-from runtime.types import Command
+from runtime.types import Command, interrupt
 from tests.stories.graphs import CONFIG, chain, history, note
 
 pytestmark = pytest.mark.anyio
@@ -44,3 +44,52 @@ async def test_a_command_on_a_fresh_thread_without_a_saver() -> None:
     result = await builder.compile().ainvoke(Command(update={"log": ["cmd"]}, goto="y"))
     assert result["log"].count("cmd") == 1
     assert result["log"].count("y") == 1
+
+
+async def test_a_second_command_takes_nothing_of_the_first_away(saver: Any) -> None:
+    """Keys that keep the last value too: both Commands stand against one checkpoint."""
+    graph = chain("x").compile(checkpointer=saver)
+    await graph.ainvoke({"log": ["in"], "a": 0}, CONFIG)
+    for number in (1, 2, 3):
+        update = {"log": [f"cmd{number}"], "a": number}
+        assert (await graph.ainvoke(Command(update=update), CONFIG))["a"] == number
+        state = await graph.aget_state(CONFIG)
+        assert (state.values["log"][-1], state.values["a"]) == (f"cmd{number}", number)
+    assert (await graph.aget_state(CONFIG)).values["log"] == ["in", "x", "cmd1", "cmd2", "cmd3"]
+    assert (await graph.ainvoke(None, CONFIG))["log"] == ["in", "x", "cmd1", "cmd2", "cmd3"]
+
+
+async def test_a_second_command_keeps_what_had_finished_and_what_was_asked(saver: Any) -> None:
+    ran = list[str]()
+    builder = chain("x")
+    builder.add_node("beside", lambda _state: ran.append("beside") or {"log": ["beside"]})
+    builder.add_node("ask", lambda _state: {"log": [interrupt("?")]})
+    builder.add_edge("x", "beside")
+    builder.add_edge("x", "ask")
+    graph = builder.compile(checkpointer=saver)
+    await graph.ainvoke({"log": ["in"]}, CONFIG)
+    for number in (1, 2):
+        await graph.ainvoke(Command(update={"log": [f"cmd{number}"]}), CONFIG)
+    assert [question.value for question in (await graph.aget_state(CONFIG)).interrupts] == ["?"]
+    result = await graph.ainvoke(Command(resume="!"), CONFIG)
+    assert result["log"] == ["in", "x", "cmd1", "cmd2", "!", "beside"]
+    assert ran == ["beside"]
+
+
+async def test_a_command_to_a_deferred_node_runs_it(saver: Any) -> None:
+    builder = chain("x")
+    builder.add_node("last", lambda _state: {"log": ["last"]}, defer=True)
+    graph = builder.compile(checkpointer=saver)
+    await graph.ainvoke({"log": ["in"]}, CONFIG)
+    assert (await graph.ainvoke(Command(goto="last"), CONFIG))["log"] == ["in", "x", "last"]
+
+
+async def test_a_command_to_a_deferred_node_that_asks_leaves_it_where_it_is(saver: Any) -> None:
+    builder = chain("x")
+    builder.add_node("last", lambda _state: {"log": [interrupt("?")]}, defer=True)
+    builder.add_edge("x", "last")
+    graph = builder.compile(checkpointer=saver)
+    await graph.ainvoke({"log": ["in"]}, CONFIG)
+    await graph.ainvoke(Command(goto="last"), CONFIG)
+    assert [question.value for question in (await graph.aget_state(CONFIG)).interrupts] == ["?"]
+    assert (await graph.ainvoke(Command(resume="!"), CONFIG))["log"] == ["in", "x", "!"]

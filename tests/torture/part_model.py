@@ -22,7 +22,7 @@ OPERATIONS = 12
 @part(
     "model",
     "Whatever the graph and whatever is done to a thread, states, next, questions, history and parents are those of a "
-    "reference of 250 lines.",
+    "reference of 280 lines.",
     full=4_000,
     short=60,
 )

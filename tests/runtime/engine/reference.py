@@ -114,6 +114,8 @@ class Point:
     parent: int | None
     machine: Machine
     next: tuple[str, ...]
+    conflict: bool = False
+    """Whether its tasks did not go together; then the results of those that came first are stored against it."""
 
     @property
     def values(self) -> Values:
@@ -152,7 +154,7 @@ class Reference:
         """Go on from a point, on a branch of its own."""
         point = self.points[at]
         head = at == len(self.points) - 1
-        if point.next and not (head and point.source in ("update", "fork")):
+        if not head or point.source not in ("update", "fork") or point.conflict:
             at = self._record("fork", point.step + 1, at, copy.deepcopy(point.machine))
         return self._run(at, self._allowed(at))
 
@@ -190,7 +192,11 @@ class Reference:
         machine = copy.deepcopy(point.machine)
         tasks = self._due(machine)
         writes = [self._task(machine, task) for task in tasks]
-        self._pass(machine, self._consume(machine, [task for task in tasks if isinstance(task, str)]), writes)
+        try:
+            self._pass(machine, self._consume(machine, [task for task in tasks if isinstance(task, str)]), writes)
+        except Conflict:
+            point.conflict = True
+            raise
         return self._record("loop", point.step + 1, at, machine)
 
     def _due(self, machine: Machine) -> list[str | tuple[str, int]]:
