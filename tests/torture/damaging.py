@@ -244,6 +244,3 @@ DAMAGES: Final[Mapping[str, tuple[str, Do]]] = {
     f"{CHECKPOINTS}: foreign": (CHECKPOINTS, _exchanged(*WHOLE, foreign=True)),
 }
 """Each kind of harm with the table it is done to."""
-
-MOVED: Final = frozenset({f"{BLOBS}: foreign"})
-"""A sound value of another thread's row with the same key: only a serializer that encrypts binds values to threads."""
