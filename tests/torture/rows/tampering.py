@@ -55,7 +55,7 @@ class Tamperer:
         at = self._pick(tables.checkpoints)
         *head, _, text, facts = tables.checkpoints[at]
         if self._random.random() < 0.9:
-            text = json.dumps(self._grafted(json.loads(text)))
+            text = json.dumps(self._grafted(_parsed(text)))
         else:
             start = self._random.randrange(len(text))
             text = text[:start] + self._random.choice(["", "{", "\\ud800", "]", "9" * 400]) + text[start + 3 :]
@@ -65,7 +65,7 @@ class Tamperer:
     def _facts(self, tables: Tables) -> str:
         at = self._pick(tables.checkpoints)
         *head, facts = tables.checkpoints[at]
-        facts = json.dumps(self._grafted(json.loads(facts)))
+        facts = json.dumps(self._grafted(_parsed(facts)))
         tables.checkpoints[at] = self._summed((*head, facts))
         return f"metadata {at}: {facts}"
 
@@ -136,3 +136,11 @@ class Tamperer:
                 kept[self._random.choice([*RESERVED, "v", "id", "step", "source", "parents"])] = self._grafted(None)
             return kept
         return [self._grafted(part) for part in tree] if isinstance(tree, list) else tree
+
+
+def _parsed(text: str) -> Any:
+    """Return the value of JSON; the text itself if an earlier change broke it."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
