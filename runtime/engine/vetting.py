@@ -26,6 +26,7 @@ IN_ORDER: Final = "in_order"
 BY_ID: Final = "by_id"
 """Keys of a task's stored answers: to its own questions, and by id to those of its subgraphs."""
 
+_PARTS: Final = frozenset({"ts", "channel_values", "channel_versions", "versions_seen"})
 _NO_VALUE: Final = object()
 _MANY: Final = frozenset({list, tuple})
 _TIMES: Final = frozenset({type(None), int, float, timedelta})
@@ -49,6 +50,9 @@ def vet(found: CheckpointTuple) -> CheckpointTuple:
 
 def _fault(found: CheckpointTuple) -> str | None:
     metadata: Mapping[str, Any] = found.metadata
+    lost = _PARTS - found.checkpoint.keys()
+    if lost:
+        return f"it has no {min(lost)}"
     if type(metadata.get("step", 0)) is not int:
         return "the step in its metadata is no number"
     parents = metadata.get("parents")

@@ -26,7 +26,8 @@ def made(kind: type[Any], **attributes: object) -> Any:
 def found(
     metadata: dict[str, Any] | None = None, tasks: Any = None, writes: list[tuple[str, str, Any]] | None = None
 ) -> CheckpointTuple:
-    checkpoint: Any = {"id": "c", "channel_values": {} if tasks is None else {"__pregel_tasks": tasks}}
+    values = {} if tasks is None else {"__pregel_tasks": tasks}
+    checkpoint: Any = {"id": "c", "ts": "", "channel_values": values, "channel_versions": {}, "versions_seen": {}}
     config = {"configurable": {"thread_id": "t", "checkpoint_ns": "ns", "checkpoint_id": "c"}}
     return CheckpointTuple(config, checkpoint, metadata or {}, None, writes or [])
 
@@ -82,3 +83,11 @@ def test_what_it_never_writes_is_refused_with_the_place_and_the_way_out(name: st
     ) as e:
         vet(BAD[name])
     assert e.value.checkpoint_id == "c"
+
+
+@pytest.mark.parametrize("part", ["ts", "channel_values", "channel_versions", "versions_seen"])
+def test_a_checkpoint_that_lacks_a_part_is_refused(part: str) -> None:
+    cut = found()
+    lacking: Any = {key: value for key, value in cut.checkpoint.items() if key != part}
+    with pytest.raises(CorruptDataError, match=f"it has no {part}"):
+        vet(cut._replace(checkpoint=lacking))
