@@ -78,7 +78,7 @@ def fold_loose(cells: Cells, writes: Writes) -> None:
 
     A deferred node that it goes to runs if nothing else is to run; one that is to run already does not wait again.
     """
-    due = [key for key in cells.deferred if cells.channels[key].is_available()]
+    due = {trigger for node in due_nodes(cells) for trigger in node.triggers}
     fold(cells, [[write for write in writes if write[0] not in due]], {}, bump=False)
     if cells.deferred and not due_nodes(cells):
         updated: set[str] = set()

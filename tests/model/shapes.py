@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 
 NAMES = "abcdef"
 
+MOST = 60
+"""Tasks of a thread after which routers lead nowhere."""
+
 
 class Parts(NamedTuple):
     """A router's wish for several tasks of one node, each with an input of its own."""
@@ -37,8 +40,8 @@ class Node:
     deferred: bool = False
 
     def route(self, count: int) -> tuple[str | Parts, ...]:
-        """Return where to go on at this count; often enough nowhere, so that loops end."""
-        return self.routes[count % len(self.routes)] if self.routes and count % 8 < 6 else ()
+        """Return where to go on at this count; often enough nowhere, so that loops end and parts of parts stay few."""
+        return self.routes[count % len(self.routes)] if self.routes and count % 8 < 6 and count < MOST else ()
 
 
 @dataclass(frozen=True)

@@ -93,3 +93,14 @@ async def test_a_command_to_a_deferred_node_that_asks_leaves_it_where_it_is(save
     await graph.ainvoke(Command(goto="last"), CONFIG)
     assert [question.value for question in (await graph.aget_state(CONFIG)).interrupts] == ["?"]
     assert (await graph.ainvoke(Command(resume="!"), CONFIG))["log"] == ["in", "x", "!"]
+
+
+async def test_a_command_to_a_deferred_node_whose_join_is_complete_runs_it_once(saver: Any) -> None:
+    builder = chain("x")
+    builder.add_node("y", note("y"))
+    builder.add_edge("x", "y")
+    builder.add_node("last", lambda _state: {"log": ["last"]}, defer=True)
+    builder.add_edge(["x", "y"], "last")
+    graph = builder.compile(checkpointer=saver)
+    await graph.ainvoke({"log": ["in"]}, CONFIG, interrupt_before=["last"])
+    assert (await graph.ainvoke(Command(goto="last"), CONFIG))["log"].count("last") == 1
