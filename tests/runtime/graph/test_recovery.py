@@ -97,9 +97,8 @@ async def test_what_died_is_continued_once_by_however_many(died: Path) -> None:
         group.start_soon(recover, one)
         group.start_soon(recover, other)
     assert ran == {"slow": 3, "last": 3}
-    outcomes = Counter((each.thread_id, each.status) for part in found for each in part)
-    assert {thread for thread, status in outcomes if status == "finished"} == set("abc")
-    assert all(count == 1 for (_, status), count in outcomes.items() if status == "finished")
+    assert {each.thread_id for part in found for each in part if each.status == "finished"} == set("abc")
+    assert {each.status for part in found for each in part} <= {"finished", "taken"}
     async with SqliteSaver(died) as saver:
         graph = builder.compile(saver, name="worker")
         for thread in "abc":
