@@ -83,7 +83,9 @@ async def _working(
                 if ns in seen or not (_within(ns, own) or (ns == names_of(ns) and _within(ns, names))):
                     continue
                 seen.add(ns)
-                for child in [each for each in candidates if each.saver is saver and fits(each, found.checkpoint)][:1]:
+                for child in [each for each in candidates if each.saver is saver and fits(each, vet(found).checkpoint)][
+                    :1
+                ]:
                     shown = snapshot(child, found, live=True)
                     if shown.next:
                         return child, shown
@@ -116,7 +118,7 @@ async def _newest(
                 found = each
         else:
             found = await child.saver.aget_tuple(address)
-        if found is not None and fits(child, found.checkpoint):
+        if found is not None and fits(child, vet(found).checkpoint):
             return child, found
     return candidates[0], None
 
@@ -142,7 +144,7 @@ async def _located(
     candidates = candidates or [program]
     for child in candidates:
         found: CheckpointTuple | None = await child.saver.aget_tuple({"configurable": _address(config)})
-        if found is not None and (len(candidates) == 1 or fits(child, found.checkpoint)):
+        if found is not None and (len(candidates) == 1 or fits(child, vet(found).checkpoint)):
             return child, found
     return candidates[0], None
 

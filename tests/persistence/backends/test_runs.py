@@ -13,6 +13,8 @@ import anyio.to_thread
 import pytest
 
 from persistence.errors import PersistenceError
+from persistence.postgres.backend import PostgresBackend
+from persistence.sqlite.backend import SqliteBackend
 from persistence.writer.limits import Limits
 from runtime.errors import ThreadConflictError
 from runtime.types import Command, interrupt
@@ -81,8 +83,10 @@ async def test_a_question_is_answered_by_another_process(place: Place) -> None:
         assert (await single(saver, ask).ainvoke(Command(resume=7), thread("t")))["trail"] == [1, 7]
 
 
-async def test_of_two_processes_that_run_a_thread_one_is_refused(place: Place) -> None:
-    """Each has a saver of its own, as two processes have; the claim on a thread is a process's own matter."""
+async def test_of_two_processes_that_run_a_thread_one_is_refused(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has a saver of its own, as two processes have, and no lease makes them take turns."""
+    for backend in (SqliteBackend, PostgresBackend):
+        monkeypatch.setattr(backend, "leasing", False)
     arrived = anyio.Event()
     going = anyio.Event()
 
