@@ -45,8 +45,8 @@ class Holdings:
         if lease is None or lease.owner != self.owner:
             return
         if lease.ends:
-            self._held.pop(rows.thread_id, None)
-        elif rows.thread_id not in self._held:
+            self._let_go(rows.thread_id, lease.epoch)
+        elif self._held.get(rows.thread_id, 0) < lease.epoch:
             self._held[rows.thread_id] = lease.epoch
             self._some.set()
 
@@ -56,7 +56,7 @@ class Holdings:
         if lease is None or lease.owner != self.owner:
             return
         if lost:
-            self._held.pop(rows.thread_id, None)
+            self._let_go(rows.thread_id, lease.epoch)
         elif lease.ends:
             self.stuck[rows.thread_id] = Rows(rows.thread_id, "", None, (), (), (), 100, None, lease)
             self._some.set()
@@ -87,6 +87,11 @@ class Holdings:
         if not self._held and not self.stuck:
             self._some = anyio.Event()
             await self._some.wait()
+
+    def _let_go(self, thread_id: str, epoch: int) -> None:
+        """Hold a thread no more, unless a later run of this saver has it by now."""
+        if self._held.get(thread_id) == epoch:
+            del self._held[thread_id]
 
     def _shows(self, request: Request) -> bool:
         return isinstance(request, Rows) and request.lease is not None and request.lease.owner == self.owner

@@ -15,6 +15,7 @@ from persistence.contracts.backend import Rows
 from persistence.contracts.lease import Lease
 from persistence.errors import LeaseLostError
 from persistence.writer import owners
+from persistence.writer.keeping import Holdings
 from persistence.writer.leasing import Stored, moves, settled
 from persistence.writer.owners import is_gone, new_owner
 
@@ -89,6 +90,32 @@ def test_the_end_of_one_run_and_the_start_of_the_next_share_a_batch() -> None:
 
 def test_a_plain_unit_of_the_holder_changes_nothing() -> None:
     assert settled(moves([unit("t", Lease(3, "me", "g"))]), {"t": (3, "me")}, lambda _key: False) == []
+
+
+def holding(*shown: tuple[int, bool]) -> Holdings:
+    """Return what a saver holds after units with these (epoch, ends) were accepted."""
+    holdings = Holdings(9)
+    for epoch, ends in shown:
+        holdings.accepted(unit("t", Lease(epoch, holdings.owner, "g", ends=ends)))
+    holdings.beaten(0)
+    return holdings
+
+
+def test_a_beat_is_late_only_while_something_is_held() -> None:
+    assert holding((1, False)).late(3)
+    assert not holding((1, False)).late(2)
+    assert not holding((1, False), (1, True)).late(3)
+
+
+def test_what_an_earlier_run_could_not_let_go_of_is_not_taken_from_a_later_one() -> None:
+    holdings = holding((1, False), (1, True))
+    ending = unit("t", Lease(1, holdings.owner, "g", ends=True))
+    holdings.failed(ending, lost=False)
+    assert [kept.lease for kept in holdings.stuck.values()] == [ending.lease]
+    holdings.accepted(unit("t", Lease(2, holdings.owner, "g")))
+    holdings.accepted(ending)  # the keeper tries again, too late
+    holdings.failed(ending, lost=True)
+    assert holdings.late(3)
 
 
 def test_no_two_owners_share_a_name() -> None:

@@ -9,11 +9,13 @@ import anyio
 import pytest
 
 from persistence.contracts.backend import Beat
+from persistence.contracts.lease import LeaseRow
 from persistence.errors import LeaseLostError
 from persistence.postgres import PostgresSaver
 from persistence.sqlite import SqliteSaver
 from persistence.writer.limits import Limits
 from runtime.errors import FencedError, GraphRecursionError, ThreadBusyError, ThreadConflictError
+from runtime.run import leasing
 from runtime.types import Command, interrupt
 from tests.stories.graphs import CONFIG, chain, history, note
 
@@ -347,3 +349,29 @@ async def test_who_loses_the_race_for_a_thread_takes_the_next_turn(savers: Saver
         assert log[-3 * done :] == [str(turn), "one", "two"] * done
         assert log.count(str(turn)) == done
     assert line(await history(graphs[0]))
+
+
+def test_a_silent_owner_is_dead_wherever_its_databases_clock_was_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock was set back, so that by it the owner lives on; a beat makes what is left rise. Needs no event loop."""
+    now = 0.0
+    monkeypatch.setattr(anyio, "current_time", lambda: now)
+    saver = SqliteSaver("never opened")
+
+    def dead(left: float, epoch: int = 1) -> bool:
+        return watch.dead(saver, LeaseRow("t", epoch, "somebody", "g", held=True, seconds_left=left))
+
+    watch = leasing._Watch()
+    assert not dead(10)
+    now = 9
+    assert not dead(10)
+    now = 11
+    assert dead(10)
+    assert not dead(10, epoch=2)  # another run has it
+    now = 20
+    assert not dead(3)
+    assert not dead(12)  # it was heard
+    now = 31
+    assert not dead(2)
+    now = 33
+    assert dead(2)
+    assert dead(0)
