@@ -109,7 +109,10 @@ class NodeActor:
             scope.ended = True
             if scope.subruns is not None:
                 await scope.subruns.end()
-        return outcome
+        try:
+            return outcome
+        finally:
+            del outcome  # a failure's traceback refers to this frame as the caller of one that it passed
 
     async def _handled(self, task: Task, handler: NodePlan, reason: Exception) -> Outcome:
         """Run the node's error handler in its place."""

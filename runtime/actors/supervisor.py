@@ -92,7 +92,10 @@ class Supervisor:
             except BaseException as error:
                 await self._last_words(task, error, report)
                 raise
-            await report(task, outcome, 0)
+            try:
+                await report(task, outcome, 0)
+            finally:
+                del outcome  # a failure's traceback refers to this frame
             return
         await self._perform_many(tasks, report)
 
