@@ -31,7 +31,7 @@ NAMES_AN_EVENT_LOOP: Final = {
     "persistence/memory/store.py": "likewise, for its items",
     "persistence/memory/saver.py": "any thread may use it, so a lock guards its tables",
     "persistence/postgres/connections.py": "works beside its driver, on the driver's own loop",
-    "persistence/sqlite/connection.py": "names the type of its driver's thread",
+    "persistence/sqlite/connection.py": "its driver's thread is waited for, on the driver's own loop",
     "persistence/writer/bridge.py": "asyncio drivers under trio: one asyncio loop in one thread",
     "persistence/writer/crossing.py": "the way from any loop to that of an asyncio driver",
     "persistence/writer/home.py": "tells in which thread a saver is open",

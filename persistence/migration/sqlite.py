@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 from urllib.parse import quote
 
+import anyio
+
 from persistence.errors import BackendError, BackendOpenError, StoredDataError
 from persistence.migration.records import ForeignCheckpoint, ForeignItem, ForeignThread, ForeignWrite
 from persistence.migration.statements import queries
@@ -91,7 +93,8 @@ class SqliteSource:
 
     async def _look(self, path: Path) -> None:
         try:
-            self._connection = await self._cross(Connection.open, f"file:{quote(str(path))}?mode=ro", _PATIENCE)
+            with anyio.CancelScope(shield=True):  # half an opening cannot be closed
+                self._connection = await self._cross(Connection.open, f"file:{quote(str(path))}?mode=ro", _PATIENCE)
             rows = await self._fetch("tables")
         except (sqlite3.Error, StoredDataError, BackendError) as error:
             why = described(error) if isinstance(error, sqlite3.Error) else error

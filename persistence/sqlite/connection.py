@@ -6,6 +6,7 @@ cancelled between two statements, and a batch costs one hop instead of one per s
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,12 +23,13 @@ Work = Callable[[sqlite3.Connection], T]
 class Connection:
     """An open connection; used from one asyncio loop."""
 
-    __slots__ = ("_driver", "_raw")
+    __slots__ = ("_closing", "_driver", "_raw")
 
     def __init__(self, driver: aiosqlite.Connection, raw: sqlite3.Connection) -> None:
         """Wrap a connection that aiosqlite has opened."""
         self._driver = driver
         self._raw = raw
+        self._closing: asyncio.Task[None] | None = None
 
     @classmethod
     async def open(cls, path: str, patience: float) -> Connection:
@@ -54,9 +56,17 @@ class Connection:
         return result
 
     async def close(self) -> None:
-        """Close the connection and wait for its thread; safe to call again."""
-        await self._driver.close()
+        """Close the connection and wait for its thread; safe to call again.
+
+        A cancel gives up the wait, not the work, which is behind what the thread is still at. Whoever calls again waits
+        for the same end: the driver does not stand being asked twice.
+        """
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_task(self._driver.close())
+        if not self._closing.done():  # else nothing to cancel: who is cancelled again and again still comes to an end
+            await asyncio.wait((self._closing,))
         _thread(self._driver).join()
+        self._closing.result()
 
 
 def _thread(driver: aiosqlite.Connection) -> Thread:

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
-import anyio
-
 from persistence.blocking import BlockingCache
 from persistence.contracts.cache import BaseCache, FullKey, Namespace
 from persistence.errors import PersistenceClosedError, PersistenceError
@@ -40,9 +38,10 @@ class ManagedCache(Homed, BlockingCache, BaseCache):
         try:
             await self._open()
         except BaseException:
-            with anyio.CancelScope(shield=True):
-                await self._close()
-            self._home = None
+            try:
+                await outlast(self._close)
+            finally:
+                self._home = None
             raise
         return self
 

@@ -77,9 +77,10 @@ class ManagedStore(Homed, BlockingDoor, BaseStore):
         try:
             await self._open()
         except BaseException:
-            with anyio.CancelScope(shield=True):
-                await self._close()
-            self._home = None
+            try:
+                await outlast(self._close)
+            finally:
+                self._home = None
             raise
         self._nursery = anyio.create_task_group()
         await self._nursery.__aenter__()

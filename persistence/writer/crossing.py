@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from persistence.outlasting import outlast
 from persistence.writer.bridge import BRIDGE, on_trio
 
 if TYPE_CHECKING:
@@ -51,6 +53,15 @@ class Crossing:
         task.add_done_callback(self._done)
         await asyncio.wait((task,))
         return task.result()
+
+    async def finish(self, function: Callable[..., Coroutine[Any, Any, object]]) -> None:
+        """Run a coroutine to its end, once, and deliver a cancel only then: nothing may follow before it has ended."""
+        if self._bridged:
+            await outlast(partial(BRIDGE.call, function))  # nothing on trio pierces a shield
+            return
+        task = asyncio.get_running_loop().create_task(function())
+        await outlast(partial(asyncio.wait, (task,)))
+        task.result()
 
     async def pass_on(self, function: Callable[..., Coroutine[Any, Any, T]], *args: object) -> T:
         """Do the same for a caller whom nobody cancels but in need: on asyncio without a task of its own."""

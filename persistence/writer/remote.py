@@ -5,13 +5,11 @@ from __future__ import annotations
 import warnings
 import weakref
 from abc import ABC, abstractmethod
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import anyio
 
 from persistence.errors import BackendOpenError, PersistenceClosedError, TransientBackendError
-from persistence.outlasting import outlast
 from persistence.writer.crossing import Crossing
 from persistence.writer.failing import delay
 
@@ -62,7 +60,7 @@ class Remote(ABC, Generic[S]):
             self._finalizer.detach()
         leave = self._let_go()
         if leave is not None:
-            await outlast(partial(self._crossing.call, leave))
+            await self._crossing.finish(leave)
         self._crossing.close()
 
     async def write(self, work: Callable[[S], Awaitable[T]]) -> T:

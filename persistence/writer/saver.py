@@ -65,8 +65,7 @@ class GroupCommitSaver(Homed, RowSaver):
             await self._backend.open()
         except BaseException:
             self._home = None
-            with anyio.CancelScope(shield=True):
-                await self._backend.close()
+            await outlast(self._backend.close)
             raise
         holdings = Holdings(self._limits.lease_seconds) if keeps_leases(self._backend) else None
         self._actor = PersistenceActor(self._backend, self._limits, holdings=holdings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 import shutil
@@ -15,6 +16,7 @@ import pytest
 
 from persistence.errors import BackendError, BackendOpenError, PersistenceError, SchemaVersionError
 from persistence.sqlite import AsyncSqliteSaver, SqliteCache, SqliteSaver, SqliteStore, opening
+from persistence.sqlite.connection import Connection
 from persistence.sqlite.statements import MIGRATIONS
 from tests.persistence.writer.samples import config, put
 
@@ -261,6 +263,34 @@ async def test_an_sqlite_that_is_too_old_is_named(path: Path, monkeypatch: pytes
     with pytest.raises(BackendOpenError, match="SQLite 3.37.0 or newer"):
         await SqliteSaver(path).__aenter__()
     assert not path.exists()
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("kind", [SqliteSaver, SqliteStore, SqliteCache])
+async def test_an_opening_that_is_cancelled_again_and_again_leaves_no_thread(
+    path: Path, kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``Task.cancel`` pierces shields, once a call; meanwhile the connection's thread waits for a lock."""
+    asked, ask = asyncio.Event(), Connection.run
+
+    async def run(connection: Connection, work: Any) -> Any:
+        asked.set()
+        return await ask(connection, work)
+
+    async with kind(path):
+        pass
+    monkeypatch.setattr(Connection, "run", run)
+    before = set(threading.enumerate())
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        task = asyncio.create_task(kind(path, busy_timeout=0.1).__aenter__())
+        await asked.wait()
+        while not task.done():
+            task.cancel()
+            await asyncio.sleep(0)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert set(threading.enumerate()) == before
 
 
 async def test_a_file_locked_for_too_long_cannot_be_opened(path: Path) -> None:

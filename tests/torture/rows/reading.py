@@ -16,11 +16,13 @@ from persistence.errors import PersistenceError
 from persistence.memory import InMemorySaver
 from persistence.memory import tables as memory
 from persistence.serde.encrypted import EncryptedSerializer
+from persistence.serde.registry import SHARED
 from persistence.serde.serializer import Serializer
 from persistence.sqlite import SqliteSaver, opening
 from persistence.writer.addressing import config_of
 from runtime.errors import RuntimeLibraryError
 from runtime.graph import CompiledStateGraph
+from runtime.schema import instances
 from runtime.types import Command
 from tests.persistence.serde.confined import Watch, confine, each
 from tests.persistence.serde.forging import Forger
@@ -93,6 +95,7 @@ async def read_changed(kind: str, arguments: list[str]) -> None:
             compiled = graph(saver)
             held.put(rows)
             assert await read_all(saver, compiled) == []  # and what is loaded when first used is loaded
+            _know_annotations(serde)
             confine()
             for seed, note in each(arguments):
                 changed, what = Tamperer(seed, forger).changed(rows)
@@ -109,6 +112,17 @@ async def read_changed(kind: str, arguments: list[str]) -> None:
 
 async def _paused(saver: Any) -> None:
     await graph(saver).ainvoke({"words": [], "text": ""}, CONFIG)
+
+
+def _know_annotations(serde: Serializer) -> None:
+    """Have read what the program's own classes declare, once each: the words are theirs, whoever put them in a row.
+
+    A row in which such an instance stands in the place of a graph's input has its class's annotations looked up, which
+    the interpreter compiles. It may compile nothing else, and nothing twice.
+    """
+    for known in (serde.registry, SHARED):
+        for cls in known._by_type:
+            instances._writable(cls)
 
 
 async def read_all(saver: Any, compiled: CompiledStateGraph) -> list[str]:
