@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from persistence.mongo.rows import Document
 
 CHECKPOINTS: Final = {"kind": "checkpoint"}
-_COUNT: Final = {"$sum": 1}
 
 
 class Listing(RemoteListing[Session]):
@@ -38,12 +37,11 @@ class Listing(RemoteListing[Session]):
 
     def thread_count(self) -> int:
         """Return how many threads there are; looks at an index entry of every checkpoint."""
-        return len(self._read(partial(Session.distinct, field="thread_id", where=CHECKPOINTS)))
+        return len(self._read(partial(_grouped, key="$thread_id")))
 
     def checkpoint_count(self, thread_id: str) -> int:
         """Return how many checkpoints a thread has, in all its namespaces."""
-        where = {**CHECKPOINTS, "thread_id": thread_id}
-        found = self._read(partial(Session.grouped, where=where, key=None, count=_COUNT))
+        found = self._read(partial(_grouped, key=None, thread_id=thread_id))
         return int(found[0]["count"]) if found else 0
 
     def thread_bytes(self, thread_id: str) -> int:
@@ -64,13 +62,14 @@ class Listing(RemoteListing[Session]):
         return await reading.load(session, thread_id, checkpoint_ns, checkpoint_id)
 
 
+async def _grouped(session: Session, *, key: object, **where: str) -> list[Document]:
+    """Return how many checkpoints there are of each key, and the newest."""
+    found = session.living({**CHECKPOINTS, **where})
+    return await session.grouped(found, key, newest={"$max": "$checkpoint_id"}, count={"$sum": 1})
+
+
 async def _threads(session: Session, *, limit: int | None) -> list[ThreadSummary]:
-    spaces = await session.grouped(
-        CHECKPOINTS,
-        {"thread": "$thread_id", "ns": "$checkpoint_ns"},
-        newest={"$max": "$checkpoint_id"},
-        count=_COUNT,
-    )
+    spaces = await _grouped(session, key={"thread": "$thread_id", "ns": "$checkpoint_ns"})
     threads: dict[str, list[tuple[str, str, int]]] = {}
     for each in spaces:
         threads.setdefault(each["_id"]["thread"], []).append((each["_id"]["ns"], each["newest"], each["count"]))
@@ -92,7 +91,7 @@ async def _threads(session: Session, *, limit: int | None) -> list[ThreadSummary
 
 async def _rows(session: Session, *, query: Query) -> list[CheckpointRow]:
     where, order = reading.selection(query)
-    documents = await session.find(where, order=order, limit=query.limit)
+    documents = await session.find(session.living(where), order=order, limit=query.limit)
     return [row for _, row in await _with_pieces(session, documents)]
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from persistence.contracts.backend import BlobKey, CheckpointRow, Page, Query, WriteRow
 from persistence.mongo.chunks import in_parts, joined
+from persistence.mongo.lifetimes import refreshed
 from persistence.mongo.rows import (
     blob_id,
     blob_row,
@@ -56,9 +57,12 @@ async def load(session: Session, thread_id: str, checkpoint_ns: str, checkpoint_
 async def page(session: Session, query: Query) -> Page:
     """Return a page of checkpoints with their rows."""
     for _ in range(ATTEMPTS):
-        found, is_whole = await _gathered(session, await _checkpoints(session, query))
+        documents = await _checkpoints(session, query)
+        found, is_whole = await _gathered(session, documents)
         if is_whole:
             break
+    if session.lifetimes is not None and session.lifetimes.refreshes:
+        await session.change(refreshed(documents, session.lifetimes.until()))
     return found
 
 
@@ -78,6 +82,7 @@ def within(kind: str, *names: str) -> Document:
 
 async def _checkpoints(session: Session, query: Query) -> list[Document]:
     where, order = selection(query)
+    where = session.living(where)
     if query.filter is None:
         return await session.find(where, order=order, limit=query.limit)
     names: list[str] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from persistence.mongo.backend import THREADS, MongoBackend
+from persistence.mongo.lifetimes import Lifetimes
 from persistence.mongo.options import Options
 from persistence.mongo.server import Server, Source, checked
 from persistence.writer.limits import DEFAULT_LIMITS, Limits
@@ -12,6 +13,7 @@ from persistence.writer.remote import chosen
 from persistence.writer.saver import GroupCommitSaver
 
 if TYPE_CHECKING:
+    from persistence.contracts.store import TTLConfig
     from persistence.serde.serializer import Serializer
 
 
@@ -33,6 +35,7 @@ class MongoDBSaver(GroupCommitSaver):
         self,
         source: Source,
         *,
+        ttl: TTLConfig | float | None = None,
         serde: Serializer | None = None,
         limits: Limits = DEFAULT_LIMITS,
         options: Options | None = None,
@@ -42,22 +45,32 @@ class MongoDBSaver(GroupCommitSaver):
 
         ``source`` is a URL (``mongodb://user:password@host:27017/database`` or ``mongodb+srv://``), a
         ``pymongo.AsyncMongoClient``, or a function that makes one on the event loop it is called on; a client that the
-        function made is closed with the saver, a client that was passed is not. ``settings`` are the fields of
-        ``Options`` by name, for instance ``pool_size=4`` or ``database="shop"``; ``options`` gives them all at once.
+        function made is closed with the saver, a client that was passed is not. ``ttl`` says how many minutes a thread
+        stays after it was last written (``default_ttl``), or read (unless ``refresh_on_read`` is False); a plain number
+        is seconds after the last write. The last writer decides: a saver without ``ttl`` makes what it writes to stay.
+        ``settings`` are the fields of ``Options`` by name, for instance ``pool_size=4`` or ``database="shop"``;
+        ``options`` gives them all at once.
 
         Raises:
             ValueError: The URL is none, or a setting is out of range.
             TypeError: There is no such setting, both ``options`` and settings are given, or the client blocks.
         """
-        server = Server(checked(source), chosen(Options, options, settings), limits, THREADS)
+        lifetimes = Lifetimes.given(ttl)
+        server = Server(checked(source), chosen(Options, options, settings), limits, THREADS, lifetimes)
         super().__init__(MongoBackend(server), serde=serde, limits=limits)
 
     @classmethod
     def from_conn_string(
-        cls, conn_string: str, db_name: str | None = None, *, serde: Serializer | None = None, **settings: Any
+        cls,
+        conn_string: str,
+        db_name: str | None = None,
+        *,
+        ttl: TTLConfig | float | None = None,
+        serde: Serializer | None = None,
+        **settings: Any,
     ) -> Self:
         """Return a saver for a URL, and a database if the URL names none; open it with ``async with`` or ``with``."""
-        return cls(conn_string, serde=serde, **with_database(settings, db_name))
+        return cls(conn_string, ttl=ttl, serde=serde, **with_database(settings, db_name))
 
 
 def with_database(settings: dict[str, Any], name: str | None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pymongo.read_concern import ReadConcern
 
 from persistence.errors import BackendOpenError, PersistenceError, SchemaVersionError
 from persistence.mongo.faults import DRIVER_ERRORS, described, read_fault, write_fault
+from persistence.mongo.lifetimes import INDEXES, Lifetimes, alive
 from persistence.writer.remote import Faults, Remote
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ SCHEMES: Final = ("mongodb://", "mongodb+srv://")
 FORMAT: Final = 1
 """Of the documents of every collection."""
 
+VANISHING: Final = "vanishing"
+"""Beside the format, if what is in the collection may vanish: so that those who give it no time to live look out."""
+
 DURABLE: Final = WriteConcern(w="majority", j=True)
 """Acknowledged means in the journals of a majority of the replica set, or of the one server."""
 
@@ -53,8 +57,11 @@ class Layout(NamedTuple):
 class Session:
     """A collection at work."""
 
-    def __init__(self, collection: AsyncCollection[dict[str, Any]], *, transactions: bool) -> None:
-        """Work on a collection, in transactions if the server has them."""
+    def __init__(
+        self, collection: AsyncCollection[dict[str, Any]], lifetimes: Lifetimes | None, *, transactions: bool
+    ) -> None:
+        """Work on a collection, in transactions if the server has them; None: nothing vanishes from it."""
+        self.lifetimes = lifetimes
         self._collection = collection
         self._transactions = transactions
         self._transaction: AsyncClientSession | None = None
@@ -75,6 +82,10 @@ class Session:
                 yield
             finally:
                 self._transaction = None
+
+    def living(self, where: Document) -> Document:
+        """Return a condition that what has vanished does not meet."""
+        return where if self.lifetimes is None else {"$and": [where, alive()]}
 
     async def find(
         self,
@@ -147,12 +158,15 @@ class Server(Remote[Session]):
     faults = Faults(DRIVER_ERRORS, described, write_fault, read_fault)
     kept = "What was acknowledged is safe."
 
-    def __init__(self, source: Source, options: Options, limits: Limits, layout: Layout) -> None:
-        """Describe a server; nothing is connected yet."""
+    def __init__(
+        self, source: Source, options: Options, limits: Limits, layout: Layout, lifetimes: Lifetimes | None = None
+    ) -> None:
+        """Describe a server, and how long what is written stays; nothing is connected yet."""
         super().__init__(_name(source), limits)
         self._source = source
         self._options = options
         self._layout = layout
+        self._lifetimes = lifetimes
         self._client: AsyncMongoClient[Any] | None = None
         self._collection: AsyncCollection[dict[str, Any]] | None = None
         self._transactions = False
@@ -187,7 +201,7 @@ class Server(Remote[Session]):
         told = self._options.transactions
         self._transactions = ("setName" in hello or hello.get("msg") == "isdbgrid") if told is None else told
         self._collection = self._held(client, self._layout.name)
-        number = await self._format(client)
+        number, vanishes = await self._format(client)
         if number > FORMAT:
             message = (
                 f"{self.name} was written by a newer version of this library (format {number}, this one knows "
@@ -197,8 +211,10 @@ class Server(Remote[Session]):
         if number < FORMAT and not creates:
             message = f"{self.name} holds no {self._layout.name}: nothing of this library has written it."
             raise BackendOpenError(message)
-        if number < FORMAT:
+        if number < FORMAT or (self._lifetimes is not None and not vanishes):
             await self._create()
+        if vanishes and self._lifetimes is None:
+            self._lifetimes = Lifetimes()  # others give threads a time to live
 
     def _held(self, client: AsyncMongoClient[Any], name: str) -> AsyncCollection[dict[str, Any]]:
         database = client[self._options.database_of(client)]
@@ -207,21 +223,24 @@ class Server(Remote[Session]):
             f"{self._options.prefix}_{name}", _CODECS, ReadPreference.PRIMARY, write_concern=DURABLE
         )
 
-    async def _format(self, client: AsyncMongoClient[Any]) -> int:
-        found = await self._held(client, "formats").find_one({"_id": self._layout.name})
-        number = 0 if found is None else found.get("format")
+    async def _format(self, client: AsyncMongoClient[Any]) -> tuple[int, bool]:
+        """Return the format of the collection, 0 if there is none, and whether something may vanish from it."""
+        found = await self._held(client, "formats").find_one({"_id": self._layout.name}) or {"format": 0}
+        number = found.get("format")
         if not isinstance(number, int):
             message = f"{self.name}: the collection {self._options.prefix}_formats is not ours: choose another prefix."
             raise BackendOpenError(message)
-        return number
+        return number, VANISHING in found
 
     async def _create(self) -> None:
         client, collection = self._client, self._collection
         assert client is not None  # noqa: S101 - whoever got here has opened it
         assert collection is not None  # noqa: S101 - likewise
-        await collection.create_indexes(list(self._layout.indexes))
-        formats = self._held(client, "formats")
-        await formats.update_one({"_id": self._layout.name}, {"$setOnInsert": {"format": FORMAT}}, upsert=True)
+        await collection.create_indexes([*self._layout.indexes, *(INDEXES if self._lifetimes is not None else ())])
+        noted: Document = {"$setOnInsert": {"format": FORMAT}}
+        if self._lifetimes is not None:
+            noted["$set"] = {VANISHING: True}
+        await self._held(client, "formats").update_one({"_id": self._layout.name}, noted, upsert=True)
 
     async def _made(self) -> AsyncMongoClient[Any]:
         if isinstance(self._source, str):
@@ -248,7 +267,7 @@ class Server(Remote[Session]):
         collection = self._collection
         if collection is None:
             raise self._closed()
-        return await work(Session(collection, transactions=self._transactions))
+        return await work(Session(collection, self._lifetimes, transactions=self._transactions))
 
     def __repr__(self) -> str:
         """Name the server, without its password."""

@@ -36,7 +36,7 @@ async def copied(session: Session, request: CopyThread) -> Merged:
     merged, target, reseal = Merged(), request.target, request.reseal
     if request.source == target:
         return merged
-    documents = await session.find({"thread_id": request.source, "kind": {"$ne": "chunk"}})
+    documents = await session.find(session.living({"thread_id": request.source, "kind": {"$ne": "chunk"}}))
     for document in documents:
         pieces = await whole_pieces(session, [document])
         kind = document.get("kind")

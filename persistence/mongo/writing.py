@@ -10,6 +10,7 @@ where two compared the head at the same time, transaction or not.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from pymongo import UpdateOne
@@ -17,13 +18,14 @@ from pymongo import UpdateOne
 from persistence.contracts.backend import CopyThread, DeleteThread, Prune
 from persistence.mongo import upkeep
 from persistence.mongo.faults import FOLLOWS
+from persistence.mongo.lifetimes import VANISHES, dated
 from persistence.mongo.reading import OF_A_SPACE, within
 from persistence.mongo.rows import Row, Stored, Tasks, blob_document, checkpoint_document, checkpoint_id
 from persistence.writer.batching import Merged, Segment
 from persistence.writer.fencing import check_heads, forks, origin
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from persistence.contracts.backend import CheckpointKey, CheckpointRow
     from persistence.mongo.rows import Document
@@ -33,12 +35,14 @@ Fenced = tuple["CheckpointRow", "str | None"]
 
 ROWS: Final = "rows"
 
+NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
 
 async def commit(session: Session, segments: Sequence[Segment]) -> None:
     """Carry out everything in order. Raises an error of the driver, CheckpointConflictError or BackendError."""
     if len(segments) == 1 and isinstance(segments[0], Merged):
         merged = segments[0]
-        operations = stored(merged)
+        operations = kept(session, merged)
         if len(operations) == 1:  # one document is whole by itself
             await _store(session, merged.fenced, operations)
             return
@@ -52,12 +56,12 @@ async def commit(session: Session, segments: Sequence[Segment]) -> None:
 
 async def _carry_out(session: Session, segment: Segment) -> None:
     if isinstance(segment, Merged):
-        await _store(session, segment.fenced, stored(segment))
+        await _store(session, segment.fenced, kept(session, segment))
     elif isinstance(segment, DeleteThread):
         await upkeep.delete_threads(session, [segment.thread_id])
     elif isinstance(segment, CopyThread):
         copied = await upkeep.copied(session, segment)
-        await session.change(stored(copied, gives_way=True))
+        await session.change(kept(session, copied, gives_way=True))
     elif isinstance(segment, Prune):
         await upkeep.prune(session, segment)
     else:
@@ -70,8 +74,26 @@ async def _store(session: Session, fenced: Sequence[Fenced], operations: Sequenc
     await session.change(operations)
 
 
-def stored(rows: Merged, *, gives_way: bool = False) -> list[UpdateOne]:
+def kept(session: Session, rows: Merged, *, gives_way: bool = False) -> list[Any]:
+    """Return the operations that store rows for as long as the session knows, in order.
+
+    What a thread has already is dated first: it must not vanish before what rests on it.
+
+    Raises:
+        BackendError: Something is too long for a document.
+    """
+    if session.lifetimes is None:
+        return stored(rows, gives_way=gives_way)
+    until = session.lifetimes.until()
+    threads = [row[0] for of_a_kind in (rows.checkpoints, rows.blobs, rows.writes, rows.upserts) for row in of_a_kind]
+    facts: Document = {} if until is None else {VANISHES: until}
+    return [*dated(threads, until), *stored(rows, gives_way=gives_way, facts=facts)]
+
+
+def stored(rows: Merged, *, gives_way: bool = False, facts: Mapping[str, Any] = NOTHING) -> list[UpdateOne]:
     """Return the operations that store rows, in order; ``gives_way``: what is there already stays.
+
+    Each document also holds some ``facts``.
 
     Raises:
         BackendError: Something is too long for a document.
@@ -85,21 +107,24 @@ def stored(rows: Merged, *, gives_way: bool = False) -> list[UpdateOne]:
     checkpoints: list[UpdateOne] = []
     for blob in map(blob_document, rows.blobs):
         pieces += blob.pieces
+        blob.fields.update(facts)
         resting.append(_insert(blob))
     for task, held in tasks.stored():
         pieces += task.pieces
+        task.fields.update(facts)
         resting.append(_merge(task, held))
     for row in rows.checkpoints:
         one = checkpoint_document(row)
         pieces += one.pieces
+        one.fields.update(facts)
         if row[:3] in expected:
             one.fields[FOLLOWS] = expected[row[:3]]
         checkpoints.append(_insert(one) if gives_way else _replace(one))
-    return [*map(_piece, pieces), *resting, *checkpoints]
+    return [*(_piece({**piece, **facts}) for piece in pieces), *resting, *checkpoints]
 
 
 def _piece(piece: Document) -> UpdateOne:
-    return _insert(Stored(piece["_id"], {key: value for key, value in piece.items() if key != "_id"}, ()))
+    return _insert(Stored(piece.pop("_id"), piece, ()))
 
 
 def _insert(one: Stored) -> UpdateOne:
@@ -134,7 +159,7 @@ async def _check_heads(session: Session, moves: Sequence[Fenced]) -> None:
     ranges = [{"_id": {**within("checkpoint", *place), "$gte": checkpoint_id(*place, name)}}
               for place, name in oldest.items()]  # fmt: skip
     starts = [{"_id": checkpoint_id(*origin(row))} for row in forks(moves)]
-    found = await session.find({"$or": [*ranges, *starts]}, fields=("_id",))
+    found = await session.find(session.living({"$or": [*ranges, *starts]}), fields=("_id",))
     heads: dict[tuple[str, str], str] = {}
     held: set[CheckpointKey] = set()
     for document in found:
@@ -142,6 +167,7 @@ async def _check_heads(session: Session, moves: Sequence[Fenced]) -> None:
         held.add((thread_id, ns, name))
         heads[thread_id, ns] = max(heads.get((thread_id, ns), ""), name)
     for place in [place for place, name in oldest.items() if name and place not in heads]:
-        newest = await session.find({"_id": within("checkpoint", *place)}, fields=("_id",), order=OF_A_SPACE, limit=1)
+        where = session.living({"_id": within("checkpoint", *place)})
+        newest = await session.find(where, fields=("_id",), order=OF_A_SPACE, limit=1)
         heads.update((place, document["_id"].split("\0")[3]) for document in newest)
     check_heads(moves, lambda thread_id, ns: heads.get((thread_id, ns)), held.__contains__)
