@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import importlib
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from benchmarks.bench_postgres import database
-from benchmarks.files import fresh_path
 from benchmarks.harness import Session, Stopwatch, question
 from benchmarks.peers import OURS
 from benchmarks.results import Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from benchmarks.durability.places import Place
     from benchmarks.peers import Side
 
 CHECKPOINTS = 100
@@ -26,6 +26,9 @@ ASKED = 20
 TOGETHER = 500
 """Threads that are stored in one go."""
 UNIT = "µs/query"
+NAMES = {"sqlite": "SQLite", "postgres": "PostgreSQL", "valkey": "Valkey"}
+ROOMS = {"sqlite": "sqlite", "postgres": "postgres", "valkey": "redis"}
+TABLES = ("checkpoints", "checkpoint_writes", "checkpoint_blobs")
 
 
 class Database(NamedTuple):
@@ -33,70 +36,66 @@ class Database(NamedTuple):
 
     name: str
     side: Side
-    opening: Callable[[str], Any]
-    places: dict[int, str]
-    server: Any = None
-
-    def look(self, place: str) -> Any:
-        """Open a place as the command line does."""
-        room = "sqlite" if self.server is None else "postgres"
-        return importlib.import_module(f"persistence.{room}.listing").look_into(place)
+    places: dict[int, Place]
 
 
 @question("threads", "latest state, history page and thread listing among few and many threads")
 def threads(session: Session) -> None:
-    """Ask it on SQLite and on PostgreSQL, of this engine alone: the storing would take a peer's day."""
+    """Ask it on each database, of this engine alone: the storing would take a peer's day."""
     sizes = session.pick(full=(100, 10_000), quick=(60, 600))
     steps = session.pick(full=CHECKPOINTS, quick=10)
     for side in session.sides:
         if side.label == OURS:
-            files = {size: fresh_path(session.directory) for size in sizes}
-            measure(session, Database("SQLite", side, side.sqlite, files), steps)
-            with database(session) as server:
-                if side.postgres is not None:
-                    with server.schema() as few, server.schema() as many:
-                        schemas = dict(zip(sizes, (few, many), strict=True))
-                        measure(session, Database("PostgreSQL", side, side.postgres, schemas, server), steps)
+            for backend, name in NAMES.items():
+                if absent := session.places.missing(backend):
+                    session.note(absent)
+                    continue
+                with ExitStack() as stack:
+                    places = {size: stack.enter_context(session.places.fresh(backend)) for size in sizes}
+                    measure(session, Database(name, side, places), steps)
 
 
 def measure(session: Session, kind: Database, steps: int) -> None:
     """Fill each place, then ask the same of all of them in turns."""
     for size, place in kind.places.items():
         for first in range(0, size, TOGETHER):
-            kind.side.run(fill, kind.opening, place, min(TOGETHER, size - first), steps, first)
-        for table in ("checkpoints", "checkpoint_writes", "checkpoint_blobs") if kind.server is not None else ():
-            kind.server.rows(f"ANALYZE {table}", url=place)  # as the server does by itself, in a while
+            kind.side.run(fill, kind.side, place, min(TOGETHER, size - first), steps, first)
+        for table in TABLES if place.backend == "postgres" else ():
+            # As the server does by itself, in a while.
+            session.places.server(place.backend).rows(f"ANALYZE {table}", url=place.address)
     for what, ask in {"latest state": latest, f"page of {PAGE}": page, f"newest {LISTED} of all": newest}.items():
-        compare(
-            session,
-            f"{kind.name}: {what}",
-            {
-                size: partial(kind.side.run, sample, kind.opening, place, ask, size)
-                for size, place in kind.places.items()
-            },
-        )
+        asked = {
+            size: partial(kind.side.run, sample, kind.side, place, ask, size) for size, place in kind.places.items()
+        }
+        compare(session, f"{kind.name}: {what}", asked)
     what = f"{kind.name}: the {LISTED} threads active last"
-    compare(session, what, {size: partial(listing, kind.look, place) for size, place in kind.places.items()})
+    compare(session, what, {size: partial(listing, place) for size, place in kind.places.items()})
 
 
-def compare(session: Session, what: str, asked: dict[int, Callable[[], Sample]]) -> None:
+def compare(session: Session, what: str, asked: Mapping[int, Callable[[], Sample]]) -> None:
     """Ask among few and among many, and say how much longer it takes there."""
     case = session.compare(what, UNIT, {f"{size:,} threads": ask for size, ask in asked.items()}, repeats=7)
-    found = [min(series.values) for series in case.series.values()]
-    if len(found) == len(asked):
-        session.note(f"{what}: {found[-1] / found[0]:.2f} times as long among many threads")
+    for label in case.series:
+        if (better := case.ratio(label)) is not None:
+            session.note(f"{what}: {1 / better.median:.2f} times as long among {label}")
 
 
-async def fill(opening: Callable[[str], Any], place: str, count: int, steps: int, first: int) -> None:
+def look(place: Place) -> Any:
+    """Open a place as the command line does."""
+    found = importlib.import_module(f"persistence.{ROOMS[place.backend]}.listing").look_into
+    return found(place.address, prefix=place.prefix) if place.prefix else found(place.address)
+
+
+async def fill(side: Side, place: Place, count: int, steps: int, first: int) -> None:
     """Store threads as they would be after as many runs, one after the other."""
     crowd = importlib.import_module("tests.persistence.backends.crowds").crowd
-    async with opening(place) as saver:
+    async with place.saver(side) as saver:
         await crowd(saver, count, steps, first=first)
 
 
-async def sample(opening: Callable[[str], Any], place: str, ask: Any, size: int) -> Sample:
+async def sample(side: Side, place: Place, ask: Any, size: int) -> Sample:
     """Time a question to an open saver; the first time, which learns the statement, is not counted."""
-    async with opening(place) as saver:
+    async with place.saver(side) as saver:
         await ask(saver, 0)
         with Stopwatch() as watch:
             for number in range(ASKED):
@@ -119,7 +118,7 @@ async def newest(saver: Any, _: int) -> object:
     return [one async for one in saver.alist(None, limit=LISTED)]
 
 
-def listing(look: Callable[[str], Any], place: str) -> Sample:
+def listing(place: Place) -> Sample:
     """Time what the command line asks for."""
     with look(place) as opened:
         opened.threads(LISTED)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,12 +27,15 @@ if TYPE_CHECKING:
 
 CHECKPOINTS: Final = {"kind": "checkpoint"}
 
+WALKED: Final = 5000
+"""Checkpoints whose thread is fetched at once: those of fifty threads of a hundred."""
+
 
 class Listing(RemoteListing[Session]):
     """Reads one database; made by ``look_into``."""
 
     def threads(self, limit: int | None = None) -> list[ThreadSummary]:
-        """Return threads, the last active first; looks at an index entry of every checkpoint."""
+        """Return threads, the last active first; without a limit it looks at an index entry of every checkpoint."""
         return self._read(partial(_threads, limit=limit))
 
     def thread_count(self) -> int:
@@ -41,7 +44,7 @@ class Listing(RemoteListing[Session]):
 
     def checkpoint_count(self, thread_id: str) -> int:
         """Return how many checkpoints a thread has, in all its namespaces."""
-        found = self._read(partial(_grouped, key=None, thread_id=thread_id))
+        found = self._read(partial(_grouped, key=None, names=[thread_id]))
         return int(found[0]["count"]) if found else 0
 
     def thread_bytes(self, thread_id: str) -> int:
@@ -62,14 +65,28 @@ class Listing(RemoteListing[Session]):
         return await reading.load(session, thread_id, checkpoint_ns, checkpoint_id)
 
 
-async def _grouped(session: Session, *, key: object, **where: str) -> list[Document]:
-    """Return how many checkpoints there are of each key, and the newest."""
-    found = session.living({**CHECKPOINTS, **where})
-    return await session.grouped(found, key, newest={"$max": "$checkpoint_id"}, count={"$sum": 1})
+async def _newest(session: Session, limit: int) -> list[str]:
+    """Return the threads that were active last, walking back from the newest checkpoint."""
+    found: dict[str, None] = {}
+    walk = session.each(session.living(CHECKPOINTS), fields=("thread_id",), order=reading.OF_ALL, size=WALKED)
+    async with aclosing(walk) as documents:
+        async for document in documents:
+            if len(found) == limit:
+                break
+            found[document["thread_id"]] = None
+    return list(found)
+
+
+async def _grouped(session: Session, *, key: object, names: Sequence[str] | None = None) -> list[Document]:
+    """Return how many checkpoints there are of each key, and the newest; of some threads, or of all."""
+    where = CHECKPOINTS if names is None else {**CHECKPOINTS, "thread_id": {"$in": list(names)}}
+    living = session.living(where)
+    return await session.grouped(living, key, newest={"$max": "$checkpoint_id"}, count={"$sum": 1})
 
 
 async def _threads(session: Session, *, limit: int | None) -> list[ThreadSummary]:
-    spaces = await _grouped(session, key={"thread": "$thread_id", "ns": "$checkpoint_ns"})
+    names = None if limit is None else await _newest(session, limit)
+    spaces = await _grouped(session, key={"thread": "$thread_id", "ns": "$checkpoint_ns"}, names=names)
     threads: dict[str, list[tuple[str, str, int]]] = {}
     for each in spaces:
         threads.setdefault(each["_id"]["thread"], []).append((each["_id"]["ns"], each["newest"], each["count"]))

@@ -12,7 +12,7 @@ from persistence.contracts.listing import CheckpointSummary, TaskSummary, Thread
 from persistence.redis import reading
 from persistence.redis.options import Options
 from persistence.redis.rows import checkpoint, parted
-from persistence.redis.scripts import LIST_THREADS, SUM_UP
+from persistence.redis.scripts import LIST_THREADS, NEWEST_THREADS, SUM_UP
 from persistence.redis.server import Server, Session
 from persistence.writer.limits import DEFAULT_LIMITS
 from persistence.writer.looking import RemoteListing, summary_of, tasks_of, there
@@ -32,18 +32,18 @@ class Listing(RemoteListing[Session]):
     """Reads one server; made by ``look_into``."""
 
     def threads(self, limit: int | None = None) -> list[ThreadSummary]:
-        """Return threads, the last active first; looks at every key of the server."""
-        active = sorted(((newest, name) for name, newest in self._read(_active).items()), reverse=True)
+        """Return threads, the last active first; without a limit it looks at every key of the server."""
+        active = self._read(_all if limit is None else partial(_newest, limit=limit))
         found: list[ThreadSummary] = []
-        for start in range(0, len(active[:limit]), LOOKED):
-            names = [name for _, name in active[:limit][start : start + LOOKED]]
+        for start in range(0, len(active), LOOKED):
+            names = active[start : start + LOOKED]
             told = self._read(partial(_summed_up, thread_ids=names))
             found += [_thread(*each) for each in zip(names, told, strict=True) if each[1]]
         return found
 
     def thread_count(self) -> int:
         """Return how many threads there are; looks at every key of the server."""
-        return len(self._read(_active))
+        return len(self._read(_all))
 
     def checkpoint_count(self, thread_id: str) -> int:
         """Return how many checkpoints a thread has, in all its namespaces."""
@@ -72,17 +72,28 @@ class Listing(RemoteListing[Session]):
         return await reading.load(session, thread_id, checkpoint_ns, checkpoint_id, 0)
 
 
-async def _active(session: Session) -> dict[str, tuple[str, ...]]:
-    """Return every thread with its newest checkpoint's id and namespace."""
-    found: dict[str, tuple[str, ...]] = {}
+async def _newest(session: Session, *, limit: int) -> list[str]:
+    """Return the threads that were active last, by one call if they have not too many checkpoints."""
+    found: list[str] = []
+    high = "+"
+    while high and len(found) < limit:
+        told, threads = await session.run(NEWEST_THREADS, (high, limit - len(found), found))
+        found += [name.decode() for name in threads]
+        high = told and "(" + told.decode()
+    return found
+
+
+async def _all(session: Session) -> list[str]:
+    """Return every thread, the last active first."""
+    found: dict[str, str] = {}
     cursor = "0"
     while True:
         told, threads = await session.run(LIST_THREADS, (cursor, LOOKED))
         for name, newest in zip(threads[::2], threads[1::2], strict=True):
-            found[unquote_to_bytes(name).decode()] = tuple(parted(newest))
+            found[unquote_to_bytes(name).decode()] = parted(newest)[0]
         cursor = told.decode()
         if cursor == "0":
-            return found
+            return sorted(found, key=lambda name: (found[name], name), reverse=True)
 
 
 async def _summed_up(session: Session, *, thread_ids: Sequence[str], weighs: bool = False) -> Sequence[Any]:

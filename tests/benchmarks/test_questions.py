@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks import bench_groups, bench_growth, bench_storage, bench_threads, peers
+from benchmarks.durability.places import Place
 from benchmarks.harness import Question, Session
 
 if TYPE_CHECKING:
@@ -68,8 +69,8 @@ def test_growth_over_threads_has_an_exponent(tmp_path: Path) -> None:
 
 def test_few_and_many_threads_are_asked_the_same(tmp_path: Path) -> None:
     side = peers.actorgraph()
-    paths = {size: str(tmp_path / f"{size}.db") for size in (2, 4)}
-    kind = bench_threads.Database("SQLite", side, side.sqlite, paths)
+    places = {size: Place("sqlite", str(tmp_path / f"{size}.db")) for size in (2, 4)}
+    kind = bench_threads.Database("SQLite", side, places)
     answer = ask(tmp_path, lambda session: bench_threads.measure(session, kind, 3))
     assert [list(case.series) for case in answer.cases] == [["2 threads", "4 threads"]] * 4
     assert len(answer.notes) == 4

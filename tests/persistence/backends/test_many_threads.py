@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
 import pytest
@@ -17,6 +17,8 @@ from persistence.contracts.backend import Query
 from persistence.postgres import PostgresSaver, reading
 from persistence.postgres.listing import look_into as look_into_postgres
 from persistence.postgres.statements import queries
+from persistence.redis import RedisSaver
+from persistence.redis.listing import look_into as look_into_redis
 from persistence.sqlite import SqliteSaver
 from persistence.sqlite.listing import look_into as look_into_sqlite
 from tests.persistence.backends.crowds import crowd, name
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from persistence.writer.saver import GroupCommitSaver
     from tests.persistence.postgres.proxy import Wire
     from tests.persistence.postgres.server import Server
+    from tests.persistence.redis.server import RedisServer
 
 pytestmark = pytest.mark.anyio
 FEW, MANY, STEPS = 20, 400, 5
@@ -225,3 +228,97 @@ def test_threads_on_postgres(postgres: Server, schemas: tuple[str, str]) -> None
     with look_into_postgres(schemas[1]) as listing:
         found = [thread.thread_id for thread in listing.threads(PAGE)]
     assert found == [name(MANY - 1 - number) for number in range(PAGE)]
+
+
+# ---- Redis -----------------------------------------------------------------------------------------------------------
+
+
+class Told(NamedTuple):
+    """What a server says of its work so far."""
+
+    scripts: int
+    commands: int
+    """With those that scripts give."""
+
+
+def told(server: RedisServer) -> Told:
+    """Return what a server has done."""
+    calls = {name.removeprefix("cmdstat_"): one["calls"] for name, one in server.client.info("commandstats").items()}
+    scripts = sum(calls.pop(name, 0) for name in ("eval", "evalsha"))
+    return Told(scripts, scripts + sum(calls.values()) - calls.get("info", 0))
+
+
+@pytest.fixture(scope="module")
+def prefixes(redis_server: RedisServer) -> Iterator[tuple[str, str]]:
+    """A prefix with few threads, and one with many."""
+
+    async def fill(prefix: str, threads: int) -> None:
+        async with RedisSaver(redis_server.url, prefix=prefix) as saver:
+            await crowd(saver, threads, STEPS)
+
+    with redis_server.prefix() as few, redis_server.prefix() as many:
+        anyio.run(fill, few, FEW)
+        anyio.run(fill, many, MANY)
+        yield few, many
+
+
+@pytest.mark.parametrize("ask", QUESTIONS, ids=lambda ask: ask.__name__)
+async def test_redis(redis_server: RedisServer, prefixes: tuple[str, str], ask: Any) -> None:
+    """One script each, which does no more among many."""
+    found = []
+    for prefix in prefixes:
+        async with RedisSaver(redis_server.url, prefix=prefix) as saver:
+            await ask(saver)
+            before = told(redis_server)
+            await ask(saver)
+            after = told(redis_server)
+            assert after.scripts == before.scripts + 1
+            found.append(after.commands - before.commands)
+    few, many = found
+    assert many < 2 * few
+
+
+def test_threads_on_redis(redis_server: RedisServer, prefixes: tuple[str, str]) -> None:
+    found = []
+    for prefix, threads in zip(prefixes, (FEW, MANY), strict=True):
+        with look_into_redis(redis_server.url, prefix=prefix) as listing:
+            newest = [name(threads - 1 - number) for number in range(PAGE)]
+            assert [thread.thread_id for thread in listing.threads(PAGE)] == newest
+            assert [thread.thread_id for thread in listing.threads()][:PAGE] == newest
+            before = told(redis_server)
+            assert [thread.checkpoints for thread in listing.threads(PAGE)] == [STEPS] * PAGE
+            after = told(redis_server)
+        assert after.scripts == before.scripts + 2
+        found.append(after.commands - before.commands)
+    few, many = found
+    assert many < 2 * few
+
+
+def test_threads_that_expired_are_passed_over(redis_server: RedisServer, redis_keys: str) -> None:
+    async def fill() -> None:
+        async with RedisSaver(redis_server.url, prefix=redis_keys) as saver:
+            await crowd(saver, FEW, STEPS)
+
+    anyio.run(fill)
+    for key in redis_server.keys(redis_keys):
+        if not key.endswith((b"3", b"7", b":index")):
+            redis_server.client.delete(key)
+    left = [name(number) for number in (17, 13, 7, 3)]
+    with look_into_redis(redis_server.url, prefix=redis_keys) as listing:
+        for limit in (1, 3, 4, 9, None):
+            assert [thread.thread_id for thread in listing.threads(limit)] == left[:limit]
+
+
+def test_a_thread_of_more_checkpoints_than_a_call_looks_at(redis_server: RedisServer, redis_keys: str) -> None:
+    """The walk back goes on where it stopped, so that others get their turn."""
+
+    async def fill() -> None:
+        async with RedisSaver(redis_server.url, prefix=redis_keys) as saver:
+            await crowd(saver, 3, STEPS)
+
+    anyio.run(fill)
+    later = {f"9{number:05}\0{name(1)}\0": 0 for number in range(17_000)}
+    redis_server.client.zadd(f"{redis_keys}:index", later)
+    with look_into_redis(redis_server.url, prefix=redis_keys) as listing:
+        for limit in (1, 2, 3, 4):
+            assert [thread.thread_id for thread in listing.threads(limit)] == [name(1), name(2), name(0)][:limit]

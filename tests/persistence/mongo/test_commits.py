@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import pytest
 from pymongo.monitoring import CommandListener
 
@@ -13,6 +14,7 @@ from persistence.contracts.checkpoint import TaskWrites, Unit
 from persistence.errors import BackendError, CheckpointConflictError, CorruptDataError
 from persistence.mongo import MongoDBSaver, writing
 from persistence.mongo.chunks import NAMES
+from persistence.mongo.listing import look_into
 from persistence.writer.batching import Merged
 from tests.persistence.writer.samples import checkpoint, config, put, unit
 
@@ -255,3 +257,27 @@ async def test_deleting_leaves_nothing_behind(
     await saver.adelete_for_runs([])
     await saver.adelete_for_runs(["r", "s"])
     assert mongo_server.kinds(mongo["prefix"]) == {}
+
+
+def test_the_newest_threads_are_three_commands(mongo: dict[str, Any], mongo_server: MongoServer) -> None:
+    """However many there are: a walk back from the newest checkpoint, numbers, and the heads."""
+    commands = Commands()
+
+    async def fill() -> None:
+        async with MongoDBSaver(**mongo) as saver:
+            batch = [unit(f"t{number % 7}", f"{number:02}", value=[1], ns="n" * (number % 2)) for number in range(35)]
+            await commit(saver, *batch)
+
+    anyio.run(fill)
+    settings = {key: value for key, value in mongo.items() if key not in {"source", "transactions"}}
+    with look_into(mongo["source"], **settings, connect_arguments={"event_listeners": [commands]}) as listing:
+        commands.taken()
+        found = listing.threads(3)
+        assert commands.taken() == ["find", "aggregate", "find"]
+        assert found == listing.threads()[:3]
+    assert [(one.thread_id, one.namespaces, one.checkpoints) for one in found] == [
+        ("t6", 2, 5),
+        ("t5", 2, 5),
+        ("t4", 2, 5),
+    ]
+    assert [one.newest.checkpoint_id for one in found] == ["34", "26", "32"]

@@ -15,6 +15,7 @@ from persistence.mongo import MongoDBSaver, writing
 from persistence.mongo.chunks import MIB
 from persistence.mongo.lifetimes import GRACE, LINES
 from persistence.mongo.listing import look_into
+from persistence.writer.batching import Merged
 from tests.persistence.mongo.test_commits import Commands
 from tests.persistence.writer.samples import config, put, unit
 
@@ -190,7 +191,7 @@ async def test_a_batch_that_was_cut_off_anywhere_vanishes_as_a_whole(
             await session.change(batch[:cut])
             return len(batch)
 
-        merged = writing.Merged()
+        merged = Merged()
         merged.add(saver.encode(unit("t", "3", writes_to="1", value=[3])))
         cut, end = 2, 3
         while cut < end:
