@@ -54,7 +54,7 @@ def _round(
 ) -> tuple[bool, list[str], list[Operation]]:
     logs = [made.file("log"), made.file("log")]
     works = [Work(seed, mode, 2, 2, 6, process=number, faults=True) for number in range(2)]
-    with made.place(kind, **SETTINGS[kind]) as place:
+    with made.watched(kind, **SETTINGS[kind]) as place:
         first = processes.start(
             zygote, place, works[0], logs[0], loop=LOOPS[seed % 2], fatal=at, by=signal.SIGSTOP, limits=LIMITS
         )
@@ -68,7 +68,7 @@ def _round(
 
         async def judge() -> list[str]:
             async with place.opened() as saver:
-                return await judged(graph_of(OURS, saver), works[0].names(), history)
+                return await judged(graph_of(OURS, saver), works[0].names(), history, made.epochs(place))
 
         said = anyio.run(judge)
     told = [facts(log) for log in logs]

@@ -96,7 +96,7 @@ def _round(
     made: Places, zygote: Zygote, kind: Kind, mode: str, seed: int, deaths: Sequence[int]
 ) -> tuple[int, list[str]]:
     killed, said, history = 0, list[str](), list[Operation]()
-    with made.place(kind) as place:
+    with made.watched(kind) as place:
         for number, fatal in enumerate(deaths):
             work = Work(seed, mode, clients=3, threads=2, operations=5, process=number)
             log = made.file("log")
@@ -109,7 +109,7 @@ def _round(
 
         async def judge() -> list[str]:
             async with place.opened() as saver:
-                return await judged(graph_of(OURS, saver), work.names(), history)
+                return await judged(graph_of(OURS, saver), work.names(), history, made.epochs(place))
 
         return killed, said + anyio.run(judge)
 

@@ -20,22 +20,23 @@ MODES: Final = ("sync", "async", "exit")
 
 @part(
     "list-append",
-    "Whatever clients do at once: what was acknowledged is there once and in order, one child a parent, no way back.",
+    "Whatever clients do at once: what was acknowledged is there once, in order, one child a parent, no epoch falls.",
     full=360,
     short=18,
 )
 def list_append(cases: int, seed: int) -> Report:
     """Each case is a history of its own, on one backend, event loop and mode after the other."""
     violations: list[str] = []
-    calls = 0
+    calls = rows = 0
     with places() as made:
         every = itertools.cycle(itertools.product(KINDS, LOOPS, MODES))
         for number, (kind, loop, mode) in enumerate(itertools.islice(every, cases)):
-            with made.place(kind) as place:
+            with made.watched(kind) as place:
                 told, count = anyio.run(_history, made, place, Work(seed + number, mode), backend=loop)
+                rows += len(made.epochs(place))
             violations += [f"{kind}, {loop}, {mode}, case {number}: {each}" for each in told]
             calls += count
-    return Report(cases, violations, f"{calls:,} calls.")
+    return Report(cases, violations, f"{calls:,} calls; {rows:,} rows, each of the epoch in force.")
 
 
 async def _history(made: Places, place: Place, work: Work) -> tuple[list[str], int]:
@@ -46,9 +47,9 @@ async def _history(made: Places, place: Place, work: Work) -> tuple[list[str], i
         await clients.run()
         log.close()
         history = operations([path])
-        found = await judged(clients.graph, work.names(), history)
+        found = await judged(clients.graph, work.names(), history, made.epochs(place))
     # Once more, as a process finds it that has written none of it.
     if place.kind != "memory":
         async with place.opened() as saver:
-            found += await judged(graph_of(OURS, saver), work.names(), history)
+            found += await judged(graph_of(OURS, saver), work.names(), history, made.epochs(place))
     return [*clients.unexpected, *found], len(history)

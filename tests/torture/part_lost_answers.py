@@ -60,7 +60,7 @@ def lost_answers(cases: int, seed: int) -> Report:
     with places() as made:
         every = itertools.cycle(itertools.product(SHARED, LOOPS, MODES))
         for number, (kind, loop, mode) in enumerate(itertools.islice(every, cases)):
-            with made.place(kind) as place:
+            with made.watched(kind) as place:
                 work = Work(seed + number, mode, operations=8, faults=True)
                 said, answers = anyio.run(_history, made, place, work, backend=loop)
             violations += [f"{kind}, {loop}, {mode}, case {number}: {each}" for each in said]
@@ -83,5 +83,5 @@ async def _history(made: Places, place: Place, work: Work) -> tuple[list[str], i
         await clients.finish()
     log.close()
     async with place.opened() as saver:
-        found = await judged(graph_of(OURS, saver), work.names(), operations([path]))
+        found = await judged(graph_of(OURS, saver), work.names(), operations([path]), made.epochs(place))
     return [*clients.unexpected, *found], losing[0].lost

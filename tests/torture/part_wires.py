@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 import anyio
@@ -45,11 +46,9 @@ def wires(cases: int, seed: int) -> Report:
         with wire(server.socket_folder / SOCKET, SOCKET) as (between, path):
             for number in range(cases):
                 mode, loop = MODES[number % 3], LOOPS[number // 3 % 2]
-                with made.place("postgres", **SETTINGS) as place:
+                with made.watched("postgres", **SETTINGS) as place:
                     faults = Faults(between, server, random.Random(seed + number))
-                    there = Place(
-                        "postgres", place.where.replace(str(server.socket_folder), str(path.parent)), SETTINGS
-                    )
+                    there = replace(place, where=place.where.replace(str(server.socket_folder), str(path.parent)))
                     work = Work(seed + number, mode, operations=8, faults=True)
                     said = anyio.run(_history, made, there, place, work, faults, backend=loop)
                     between.sever()  # a server that is never told of an end keeps what such a session has locked
@@ -104,5 +103,5 @@ async def _history(made: Places, there: Place, place: Place, work: Work, faults:
         await clients.finish(tries=5)
     log.close()
     async with place.opened() as saver:
-        found = await judged(graph_of(OURS, saver), work.names(), operations([path]))
+        found = await judged(graph_of(OURS, saver), work.names(), operations([path]), made.epochs(place))
     return [*clients.unexpected, *found]

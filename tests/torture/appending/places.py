@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
+
+import anyio
 
 from persistence.memory import InMemorySaver
 from persistence.postgres import PostgresSaver
@@ -14,6 +17,8 @@ from persistence.sqlite import SqliteSaver
 from persistence.writer.limits import DEFAULT_LIMITS, Limits
 from tests.crash.places import throwaway_folder
 from tests.persistence.postgres.server import Server, running
+from tests.torture.appending import epochs
+from tests.torture.appending.epochs import Epochs, Noting
 
 Around = Callable[[Any], Any]
 
@@ -33,6 +38,8 @@ class Place:
     """A path or a URL."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Of the saver, by name."""
+    notes: str = ""
+    """A file in which whoever writes here notes the epochs of what it writes."""
 
     @asynccontextmanager
     async def opened(self, limits: Limits = DEFAULT_LIMITS, around: Around | None = None) -> AsyncIterator[Any]:
@@ -42,6 +49,8 @@ class Place:
             return
         kind = SqliteSaver if self.kind == "sqlite" else PostgresSaver
         saver = kind(self.where, limits=limits, **self.settings)
+        if self.notes:
+            saver._backend = Noting(saver._backend, Path(self.notes))
         if around is not None:
             saver._backend = around(saver._backend)
         async with saver as opened:
@@ -83,6 +92,33 @@ class Places:
             finally:
                 for file in self.folder.glob(f"{path.name}*"):
                     file.unlink()
+
+    @contextmanager
+    def watched(self, kind: Kind, **settings: Any) -> Iterator[Place]:
+        """Yield an empty place where writers and the database note epochs; with tables already, unlike others."""
+        with self.place(kind, **settings) as place:
+            if kind == "memory":
+                yield place
+                return
+            anyio.run(_open, place)
+            if kind == "sqlite":
+                epochs.watch_file(place.where)
+            else:
+                epochs.watch_server(partial(self.server.rows, url=place.where))
+            yield replace(place, notes=str(self.file("epochs")))
+
+    def epochs(self, place: Place) -> Epochs:
+        """Return what was noted at a watched place."""
+        if not place.notes:
+            return epochs.NONE
+        if place.kind == "sqlite":
+            return epochs.told(Path(place.notes), epochs.read_file(place.where))
+        return epochs.told(Path(place.notes), epochs.read_server(partial(self.server.rows, url=place.where)))
+
+
+async def _open(place: Place) -> None:
+    async with place.opened():
+        pass
 
 
 @contextmanager

@@ -26,7 +26,7 @@ def race(
     """Run both to their end; return what is wrong, and what they did. ``clocks`` are seeds of clocks that jump."""
     line, logs = StartingLine(made.file("line")), [made.file("log"), made.file("log")]
     works = [replace(work, process=number) for number in range(2)]
-    with made.place(kind) as place:
+    with made.watched(kind) as place:
         with line.kept(2):
             running = [
                 processes.start(zygote, place, own, log, loop=loop, line=line, clock=clock)
@@ -38,7 +38,7 @@ def race(
 
         async def judge() -> list[str]:
             async with place.opened() as saver:
-                return await judged(graph_of(OURS, saver), work.names(), history)
+                return await judged(graph_of(OURS, saver), work.names(), history, made.epochs(place))
 
         said = anyio.run(judge)
     return [*itertools.chain(*(facts(log)["unexpected"] for log in logs)), *said], history
