@@ -41,8 +41,8 @@ class Answerer(Protocol):
 class Subruns(Protocol):
     """The subgraphs that an attempt runs."""
 
-    taken: set[str]
-    """Namespaces of those that were started at once with others."""
+    beside: bool
+    """Whether one was called beside the node's own line of work."""
 
     async def end(self) -> None:
         """Cancel what still runs."""
@@ -194,7 +194,7 @@ class Scope:
     def at_once(self) -> bool:
         """Whether this attempt asked, or ran subgraphs, beside the node's own line of work."""
         asked = self._questions is not None and self._questions.at_once
-        return asked or (self.subruns is not None and bool(self.subruns.taken))
+        return asked or (self.subruns is not None and self.subruns.beside)
 
     @property
     def pausing(self) -> bool:

@@ -109,6 +109,8 @@ class Plan:
     """Old node names that saved work may still use."""
     triggers: frozenset[str] = frozenset()
     """Trigger channels of single nodes: they hold nothing but the fact that they were written."""
+    shape: str = ""
+    """Which graph it is, in every process: its name, its nodes and its keys."""
 
     def seal(self) -> Plan:
         """Build the indexes; called once, when the graph is compiled."""
@@ -119,6 +121,7 @@ class Plan:
                 node.handler.seal()
             for trigger in node.triggers:
                 self.subscribers[trigger] = (*self.subscribers.get(trigger, ()), node.name)
+        self.shape = repr((self.name, list(self.nodes), list(self.state)))
         self.internal[TASKS] = Topic(Send, key=TASKS)
         self.internal[START] = EphemeralValue(object, key=START)
         self.triggers = frozenset(

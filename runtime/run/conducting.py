@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from runtime.errors import FencedError
 from runtime.run.conductor import Conductor
 from runtime.run.nesting import detached, placed
+from runtime.run.routes import kept_in_place
 from runtime.run.telling_apart import told_apart
 from runtime.run.travelling import rooted
 
@@ -22,7 +23,10 @@ async def conduct(program: Program, call: Call, around: Scope | None, given: Map
     """Run a program: by itself, or as a subgraph in the place that the running node's scope gives it."""
     if around is not None:
         program, call = placed(program, call, around, given)
-        if call.aside:
+        nested = call.nested
+        if nested is not None and nested.per_thread:
+            call = await kept_in_place(program, call)
+        elif nested is not None:
             call = await told_apart(program, call)
     else:
         if program.saver is True:

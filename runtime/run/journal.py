@@ -51,6 +51,9 @@ if TYPE_CHECKING:
 CALLER: Final = "caller"
 """Metadata of a subgraph that keeps its state between calls: the task that made the call."""
 
+KEPT_AT: Final = "kept_at"
+"""Metadata of a subgraph that keeps its state between calls: what the next call finds it by (see run/routes)."""
+
 CALL_MARK: Final = "call"
 """Metadata of a subgraph that was called at once with others: what tells its call apart (see run/telling_apart)."""
 
@@ -213,7 +216,7 @@ class Journal:
     def inherit(self, metadata: Mapping[str, Any]) -> None:
         """Take what the metadata of the checkpoint that is edited says of the graphs around it."""
         self._parents = dict(metadata.get("parents") or {})
-        self._extra = {**self._extra, **{key: metadata[key] for key in (CALLER, CALL_MARK) if key in metadata}}
+        self._extra |= {key: metadata[key] for key in (CALLER, CALL_MARK, KEPT_AT) if key in metadata}
 
     def remember(self, cells: Cells) -> None:
         """Note the append-only values that storage has, so that what follows is stored as additions."""

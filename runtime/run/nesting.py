@@ -23,7 +23,7 @@ from runtime.errors import (
     GraphDrained,
     ParentCommand,
 )
-from runtime.run.journal import CALL_MARK, CALLER, Journal
+from runtime.run.journal import CALL_MARK, CALLER, KEPT_AT, Journal
 from runtime.run.keeping import sole_user, used_twice
 from runtime.run.subruns import subruns_of
 from runtime.run.travelling import names_of
@@ -70,10 +70,20 @@ class Nested:
     """Namespace to checkpoint id, for every graph around it."""
     aside: bool
     """Whether the task started it beside its own line of work, so maybe at once with others."""
+    unsure: bool = False
+    """Whether its number among the task's calls depends on timing: it, or one before it, is aside."""
+    shape: str = ""
+    """Which graph it runs."""
+    turn: int = 0
+    """How many calls of the same graph the task made before it."""
+    in_line: int = 0
+    """How many calls the task's own line of work made before it."""
     line: int | None = None
     """The task of the event loop that started it, if aside."""
     mark: str | None = None
     """What tells it apart from others that were started at once with it."""
+    kept_at: str | None = None
+    """What its state is found by the next time, if it is kept."""
 
     def continues(self, saved: CheckpointTuple, travel: Travel | None) -> bool:
         """Tell whether a stored checkpoint belongs to this very execution.
@@ -99,7 +109,7 @@ class Nested:
 
     @property
     def taken(self) -> set[str]:
-        """Namespaces of the subgraphs that the task has started at once with others."""
+        """Namespaces that the subgraphs of the task's attempt use."""
         return subruns_of(self.scope).taken
 
     @property
@@ -156,8 +166,20 @@ def placed(program: Program, call: Call, scope: Scope, given: Mapping[str, Any] 
     scope.children += 1
     base = names_of(scope.task.ns) if own is True else scope.task.ns
     ns = base if index == 0 else f"{base}{NS_SEP}{index}"
-    line = anyio.get_current_task().id if call.aside else None
-    nested = Nested(scope, own is True, {**run.parents, run.ns: run.checkpoint_id}, call.aside, line)
+    subruns, shape = subruns_of(scope), program.plan.shape
+    subruns.beside = subruns.beside or call.aside
+    nested = Nested(
+        scope,
+        own is True,
+        {**run.parents, run.ns: run.checkpoint_id},
+        call.aside,
+        unsure=subruns.beside,
+        shape=shape,
+        turn=subruns.turn(shape),
+        in_line=subruns.in_line,
+        line=anyio.get_current_task().id if call.aside else None,
+    )
+    subruns.in_line += not call.aside
     config = _config(program, run.config, given, ns)
     if saver is not None and config.thread_id is None:
         msg = (
@@ -206,6 +228,8 @@ def journal_of(program: Program, call: Call) -> Journal | None:
         extra = {**extra, CALLER: nested.scope.task.id}
     if nested is not None and nested.mark is not None:
         extra = {**extra, CALL_MARK: nested.mark}
+    if nested is not None and nested.kept_at is not None:
+        extra = {**extra, KEPT_AT: nested.kept_at}
     parents = {} if nested is None else nested.parents
     journal = Journal(program.saver, config.thread_id or "", config.checkpoint_ns, call.durability, extra, parents)
     journal.keeps_exit = nested is None or nested.per_thread

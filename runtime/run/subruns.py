@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Subruns:
     """Runs started by one attempt of a node."""
 
-    __slots__ = ("_active", "_changed", "_over", "keepers", "last_line", "taken")
+    __slots__ = ("_active", "_called", "_changed", "_over", "beside", "in_line", "keepers", "last_line", "taken")
 
     def __init__(self) -> None:
         self._active: set[anyio.CancelScope] = set()
@@ -26,12 +26,23 @@ class Subruns:
         """Told of each run that ends."""
         self._over = False
         """Whether the node has ended; what it left behind may start nothing more."""
+        self._called: Counter[str] = Counter()
+        """How often each graph was called, by its shape."""
+        self.in_line = 0
+        """How many were called in the node's own line of work."""
+        self.beside = False
+        """Whether one was called beside the node's own line of work; from then on numbers of calls depend on timing."""
         self.taken: set[str] = set()
-        """Namespaces of those that were started at once with others."""
+        """Namespaces that are in use."""
         self.keepers: Counter[Any] = Counter()
         """Those at work that keep their state, or in which some do, with how many."""
         self.last_line: int | None = None
         """The task of the event loop that started the last of them, if beside the node's own line of work."""
+
+    def turn(self, shape: str) -> int:
+        """Count a call; return how many calls of the same graph there were before it."""
+        self._called[shape] += 1
+        return self._called[shape] - 1
 
     async def run(self, start: Callable[[], Awaitable[Any]]) -> Any:
         """Run one."""
