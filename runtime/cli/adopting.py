@@ -18,7 +18,7 @@ from runtime.channels import MISSING, DeltaChannel
 from runtime.engine.cells import version_number
 from runtime.engine.tasks import is_output
 from runtime.graph.subgraphs import find
-from runtime.run.journal import CALLER
+from runtime.run.metadata import CALLER
 from runtime.types.command import Command, Overwrite, Send
 from runtime.types.constants import (
     ERROR,

@@ -17,7 +17,7 @@ from runtime.engine.tasks import Moment, Task
 from runtime.engine.vetting import vet
 from runtime.graph.subgraphs import find, fits
 from runtime.run.editing import Editor
-from runtime.run.journal import CALLER
+from runtime.run.metadata import CALLER
 from runtime.run.opening import missing_checkpoint
 from runtime.run.travelling import names_of
 from runtime.run.views import subgraph_config

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import anyio
 
@@ -34,6 +34,7 @@ from runtime.engine.checkpointing import checkpoint_of, take_changes
 from runtime.engine.vetting import vet
 from runtime.run.adapting import ContractDoor
 from runtime.run.leasing import leases, opened
+from runtime.run.metadata import CALL_MARK, CALLER, KEPT_AT
 from runtime.run.refusing import conflict, surely_storable, told
 from runtime.types.config import checkpoint_config
 from runtime.types.constants import ERROR, INTERRUPT
@@ -47,15 +48,6 @@ if TYPE_CHECKING:
     from runtime.run.claiming import Claim
     from runtime.run.leasing import RunLease
     from runtime.types.policy import Durability
-
-CALLER: Final = "caller"
-"""Metadata of a subgraph that keeps its state between calls: the task that made the call."""
-
-KEPT_AT: Final = "kept_at"
-"""Metadata of a subgraph that keeps its state between calls: what the next call finds it by (see run/routes)."""
-
-CALL_MARK: Final = "call"
-"""Metadata of a subgraph that was called at once with others: what tells its call apart (see run/telling_apart)."""
 
 Pairs = Sequence[tuple[str, Any]]
 

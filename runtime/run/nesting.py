@@ -23,8 +23,9 @@ from runtime.errors import (
     GraphDrained,
     ParentCommand,
 )
-from runtime.run.journal import CALL_MARK, CALLER, KEPT_AT, Journal
+from runtime.run.journal import Journal
 from runtime.run.keeping import sole_user, used_twice
+from runtime.run.metadata import CALL_MARK, CALLER, KEPT_AT
 from runtime.run.subruns import subruns_of
 from runtime.run.travelling import names_of
 from runtime.types.config import merge_configs, parse_config, passed_down

@@ -12,7 +12,7 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
-from runtime.run.journal import KEPT_AT
+from runtime.run.metadata import KEPT_AT
 from runtime.run.travelling import names_of
 from runtime.types.config import parse_config
 from runtime.types.constants import NS_SEP

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from persistence.errors import PersistenceError
-from runtime.run.journal import CALL_MARK, CALLER
+from runtime.run.metadata import CALL_MARK, CALLER
 from runtime.types.config import parse_config
 from runtime.types.constants import NS_END, NS_SEP
 
