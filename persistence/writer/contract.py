@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
 FIRST_PAGE, LARGEST_PAGE = 16, 256
-"""Checkpoints read at once by ``alist``: little for those who stop early, more for those who go on."""
+"""Checkpoints read at once by ``alist``: little for those who stop early, more for those who go on, or said how far."""
 
 
 class RowSaver(BlockingSaver, BaseCheckpointSaver):
@@ -100,7 +100,7 @@ class RowSaver(BlockingSaver, BaseCheckpointSaver):
         return self._pages(query, limit)
 
     async def _pages(self, query: Query, limit: int | None) -> AsyncIterator[CheckpointTuple]:
-        size = FIRST_PAGE
+        size = FIRST_PAGE if limit is None else LARGEST_PAGE
         remaining = limit
         after = None
         while remaining is None or remaining > 0:

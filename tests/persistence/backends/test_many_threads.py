@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 FEW, MANY, STEPS = 20, 400, 5
 PAGE = 10
+LONG = 100
 
 
 async def newest(saver: GroupCommitSaver) -> None:
@@ -64,6 +65,16 @@ async def everybody(saver: GroupCommitSaver) -> None:
 
 
 QUESTIONS = [newest, history, whole_thread, everybody]
+
+
+async def long_page(saver: GroupCommitSaver) -> None:
+    """A page that is as long as the history of many runs."""
+    assert len([one async for one in saver.alist(config(name(0)), limit=LONG)]) == LONG
+
+
+async def fill_one(saver: GroupCommitSaver) -> None:
+    """Give one thread a long history."""
+    await crowd(saver, 1, LONG + 2)
 
 
 # ---- SQLite ----------------------------------------------------------------------------------------------------------
@@ -123,6 +134,12 @@ async def test_sqlite(files: tuple[Path, Path], ask: Any) -> None:
     few, many = meters
     assert len(many.queries) <= 2
     assert many.steps < 2 * few.steps
+
+
+async def test_a_long_page_of_a_file_is_two_queries_too(tmp_path: Path) -> None:
+    async with SqliteSaver(tmp_path / "long.db") as saver:
+        await fill_one(saver)
+        assert len((await metered(saver, long_page)).queries) == 2
 
 
 def test_threads_of_a_file(files: tuple[Path, Path]) -> None:
@@ -196,6 +213,16 @@ async def test_postgres(wire_to_postgres: tuple[Wire, str], ask: Any) -> None:
         await ask(saver)
         before = counting.answers
         await ask(saver)
+        assert counting.answers == before + 1
+
+
+async def test_a_long_page_on_postgres_is_one_round_trip_too(wire_to_postgres: tuple[Wire, str]) -> None:
+    counting, url = wire_to_postgres
+    async with PostgresSaver(url) as saver:
+        await fill_one(saver)
+        await long_page(saver)
+        before = counting.answers
+        await long_page(saver)
         assert counting.answers == before + 1
 
 
@@ -276,6 +303,15 @@ async def test_redis(redis_server: RedisServer, prefixes: tuple[str, str], ask: 
             found.append(after.commands - before.commands)
     few, many = found
     assert many < 2 * few
+
+
+async def test_a_long_page_on_redis_is_one_call_too(redis_server: RedisServer, redis_keys: str) -> None:
+    async with RedisSaver(redis_server.url, prefix=redis_keys) as saver:
+        await fill_one(saver)
+        await long_page(saver)
+        before = told(redis_server)
+        await long_page(saver)
+        assert told(redis_server).scripts == before.scripts + 1
 
 
 def test_threads_on_redis(redis_server: RedisServer, prefixes: tuple[str, str]) -> None:

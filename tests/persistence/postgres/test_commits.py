@@ -164,3 +164,35 @@ async def test_the_tables_can_be_asked_as_they_are_documented(saver: PostgresSav
     newest = """SELECT checkpoint_id, checkpoint -> 'channel_values' ->> 'n' FROM checkpoints
         WHERE thread_id = 't' ORDER BY metadata DESC LIMIT 1"""
     assert await call(ask, newest) == [("2", "2")]
+
+
+DOCUMENTED = {
+    "checkpoints": """
+        thread_id text NO | checkpoint_ns text NO ''::text | checkpoint_id text NO | parent_checkpoint_id text YES
+        | type text YES | checkpoint jsonb NO | metadata jsonb NO '{}'::jsonb
+        KEY thread_id | checkpoint_ns | checkpoint_id""",
+    "checkpoint_writes": """
+        thread_id text NO | checkpoint_ns text NO ''::text | checkpoint_id text NO | task_id text NO | idx integer NO
+        | channel text NO | type text YES | blob bytea NO | task_path text NO ''::text
+        KEY thread_id | checkpoint_ns | checkpoint_id | task_id | idx""",
+    "checkpoint_blobs": """
+        thread_id text NO | checkpoint_ns text NO ''::text | channel text NO | version text NO | type text NO
+        | blob bytea YES
+        KEY thread_id | checkpoint_ns | channel | version""",
+    "checkpoint_migrations": "v integer NO KEY v",
+}
+COLUMNS = """SELECT concat_ws(' ', column_name, data_type, is_nullable, column_default) FROM information_schema.columns
+    WHERE table_schema = current_schema() AND table_name = $1 ORDER BY ordinal_position"""
+KEY = """SELECT a.attname::text FROM pg_index AS i
+    CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY AS k (number, place)
+    JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.number
+    WHERE i.indrelid = $1::text::regclass AND i.indisprimary ORDER BY k.place"""
+
+
+@pytest.mark.parametrize("table", DOCUMENTED)
+async def test_the_tables_have_the_columns_and_keys_that_are_documented(
+    saver: PostgresSaver, postgres: Server, postgres_url: str, table: str
+) -> None:
+    """So that what is written about LangGraph's tables holds for these."""
+    found = [" | ".join(row[0] for row in postgres.rows(sql, table, url=postgres_url)) for sql in (COLUMNS, KEY)]
+    assert " KEY ".join(found) == " ".join(DOCUMENTED[table].split())

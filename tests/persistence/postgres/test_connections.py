@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import asyncpg
 import pytest
@@ -45,3 +46,27 @@ def test_who_falls_silent_in_the_middle_of_a_transaction_keeps_nobody_waiting(po
         connection.terminate()
 
     anyio.run(story)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_pool_is_whole_after_calls_that_were_cancelled_anywhere(postgres: Server, postgres_url: str) -> None:
+    """While they waited for a connection, connected, or waited for an answer."""
+    async with asyncpg.create_pool(postgres_url, min_size=0, max_size=3) as pool:
+        async with PostgresSaver(pool) as saver:
+            for number in range(100):
+                with anyio.CancelScope() as scope:
+                    async with anyio.create_task_group() as nursery:
+                        for part in range(3):
+                            nursery.start_soon(put, saver, f"{number:03}-{part}", {"a": [number]})
+                            nursery.start_soon(saver.aget_tuple, config())
+                        for _ in range(number % 25):
+                            await anyio.lowlevel.checkpoint()
+                        scope.cancel()
+            held = [await pool.acquire() for _ in range(3)]
+            for one in held:
+                await pool.release(one)
+            assert (pool.get_idle_size(), pool.get_size()) == (3, 3)
+            await put(saver, "last", {"a": [1]})
+        states = "SELECT DISTINCT state FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND state LIKE 'idle in%'"
+        assert await anyio.to_thread.run_sync(postgres.rows, states) == []

@@ -62,7 +62,7 @@ async def test_a_batch_is_one_call_and_so_is_a_read(saver: RedisSaver, redis_ser
     assert stored is not None
     assert stored.checkpoint["id"] == "5"
     assert len([one async for one in saver.alist(None, limit=50)]) == 50
-    assert calls(redis_server) == before + 3  # one checkpoint, a page of 16, a page of 34
+    assert calls(redis_server) == before + 2
 
 
 async def test_scripts_that_the_server_forgot_are_sent_again(saver: RedisSaver, redis_server: RedisServer) -> None:
