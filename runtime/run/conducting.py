@@ -38,11 +38,14 @@ async def conduct(program: Program, call: Call, around: Scope | None, given: Map
 
 
 async def taking_turns(program: Program, call: Call) -> Any:
-    """Run a program; again from the start, if another process took its thread before any node was at work."""
+    """Run a program; again from the start, if another process took its thread before anybody saw anything of the run.
+
+    That is before a node was at work, and a reader was told of it.
+    """
     while True:
         run = Conductor(program, replace(call))
         try:
             return await run.run()
         except FencedError:
-            if run.at_work or call.hub is not None:
+            if run.at_work or (call.hub is not None and call.hub.told):
                 raise

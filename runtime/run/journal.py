@@ -140,9 +140,8 @@ class Journal:
 
     @property
     def contended(self) -> bool:
-        """Whether another process had the thread last: then who goes on with it is settled before nodes are at work."""
-        lease = self.lease
-        return lease is not None and lease.seen[1] not in ("", lease.owner)
+        """Whether a commit is waited for before nodes are at work: it settles who has the thread."""
+        return self.lease is not None and (self._reject or self.lease.contended)
 
     async def load(self, checkpoint_id: str | None) -> CheckpointTuple | None:
         """Return the addressed checkpoint, or the head; the first time, once no other process is at work here."""

@@ -44,6 +44,11 @@ class RunLease:
         self._plain = Lease(self.epoch, owner, graph)
 
     @property
+    def contended(self) -> bool:
+        """Whether another process had the thread last."""
+        return self.seen[1] not in ("", self.owner)
+
+    @property
     def taken(self) -> bool:
         """Whether a unit was sent that takes the thread."""
         return self._first is not None

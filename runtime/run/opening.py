@@ -200,14 +200,15 @@ class Opening:
         start = run.plan.nodes.get(START)
         if start is None or start.branches:
             await self._durable_before_user_code()
-        if run.journal is not None and run.journal.contended:
-            await run.journal.take()
         run.stop = run.step + 1 + run.config.recursion_limit
 
     async def _record_input(self, parent: str | None) -> None:
-        await self.run.record("input", parent)
-        if self.run.hub is not None:
-            await self.run.hub.checkpoint(self.run)
+        run = self.run
+        await run.record("input", parent)
+        if run.journal is not None and run.journal.contended:
+            await run.journal.take()
+        if run.hub is not None:
+            await run.hub.checkpoint(run)
 
     async def _durable_before_user_code(self) -> None:
         """In ``sync``, no node or router runs before what it starts from is durable."""

@@ -140,6 +140,8 @@ class Hub:
         self._held: list[tuple[str, str, Any]] = []
         """Pauses that are told once they are durable."""
         self._peak = 0
+        self.told = False
+        """Whether anything was: a run can begin again only before that."""
         self._readable = Change()
         self._writable = Change()
         self.closed = False
@@ -157,6 +159,7 @@ class Hub:
 
     def put_nowait(self, ns: str, mode: str, payload: Any, due: int | None = None) -> None:
         """Add a chunk, whatever waits already."""
+        self.told = True
         if mode in self._printed:
             show(ns, mode, payload[0] if self._parts and mode == "values" else payload)
             if mode in self._unasked:

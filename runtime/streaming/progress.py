@@ -40,7 +40,9 @@ class Progress:
         """Whether the run has ended; what it had to save is saved by then."""
 
     def follow(self, recorder: Recorder) -> None:
-        """Follow a run's journal."""
+        """Follow a run's journal; a run that begins again has another one, and what the first sent does not count."""
+        self._sent = 0
+        self._under_way.clear()
         self._recorder = recorder
         recorder.marks = self
 

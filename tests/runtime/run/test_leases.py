@@ -351,6 +351,77 @@ async def test_who_loses_the_race_for_a_thread_takes_the_next_turn(savers: Saver
     assert line(await history(graphs[0]))
 
 
+@pytest.mark.parametrize("durability", ["sync", "async"])
+async def test_who_would_rather_be_refused_does_not_work_in_vain(savers: Savers, durability: Any) -> None:
+    """Both find the thread free; which of them has it is settled before a node is at work, or anything is told."""
+    started: list[tuple[int, int]] = []
+
+    def node(number: int) -> Any:
+        async def one(state: Any) -> dict[str, Any]:
+            started.append((number, len(state["log"])))
+            await anyio.lowlevel.checkpoint()
+            return {"log": [str(number)]}
+
+        return one
+
+    graphs = [chain(("one", node(number))).compile(saver) for number, saver in enumerate(savers)]
+    refused: list[int] = []
+
+    async def run(number: int, config: Any) -> None:
+        try:
+            async for _ in graphs[number].astream(
+                {"log": []}, config, durability=durability, multitask_strategy="reject", stream_mode="debug"
+            ):
+                pass
+        except ThreadBusyError:
+            refused.append(number)
+
+    for turn in range(6):
+        refused.clear()
+        started.clear()
+        config = {"configurable": {"thread_id": str(turn)}}
+        async with anyio.create_task_group() as group:
+            for number in range(2):
+                group.start_soon(run, number, config)
+        done = [number for number in range(2) if number not in refused]
+        assert done
+        assert sorted(number for number, _ in started) == done
+        assert sorted((await graphs[0].aget_state(config)).values["log"]) == [str(number) for number in done]
+        assert line(await history(graphs[0], config))
+
+
+@pytest.mark.parametrize("durability", ["sync", "async"])
+async def test_a_reader_who_was_told_nothing_is_told_of_the_next_turn(
+    make: Any, savers: Savers, durability: Any
+) -> None:
+    """A third had the threads last, so that it is settled first whose turn it is."""
+    graphs = [chain("one").compile(saver) for saver in savers]
+    configs = [{"configurable": {"thread_id": str(number)}} for number in range(6)]
+    async with make(Limits()) as third:
+        for config in configs:
+            await chain("one").compile(third).ainvoke({}, config)
+
+    async def read(graph: Any, name: str, config: Any) -> None:
+        async with graph.astream(
+            {"log": [name]}, config, stream_mode=["checkpoints", "values"], durability=durability
+        ) as stream:
+            values = [chunk async for mode, chunk in stream if mode == "values"]
+            assert values[-1]["log"][-2:] == [name, "one"]
+            await stream.durable()
+            told.append(stream.durable_upto)
+
+    for config in configs:
+        told = list[Any]()
+        async with anyio.create_task_group() as group:
+            for name, graph in zip("ab", graphs, strict=True):
+                group.start_soon(read, graph, name, config)
+        log = (await graphs[0].aget_state(config)).values["log"]
+        assert log in (["one", "a", "one", "b", "one"], ["one", "b", "one", "a", "one"])
+        stored = await history(graphs[0], config)
+        assert line(stored)
+        assert {one.config["configurable"]["checkpoint_id"] for one in stored} > set(told)
+
+
 def test_a_silent_owner_is_dead_wherever_its_databases_clock_was_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock was set back, so that by it the owner lives on; a beat makes what is left rise. Needs no event loop."""
     now = 0.0
