@@ -48,6 +48,19 @@ _MOST: Final = 2**62
 """Larger than any number of items, and no larger than SQLite's numbers."""
 
 _SQL: Final = queries("store_queries.sql")
+_PLACED: Final = {
+    place: {
+        query: _SQL[name].format(place=_SQL[place])
+        for query, name in (
+            ("rows", f"rows_{place}"),
+            ("candidates", "candidates"),
+            ("nearest", "nearest"),
+            ("namespaces", "namespaces"),
+        )
+    }
+    for place in ("anywhere", "below")
+}
+"""The queries that are asked of everything, and of a namespace and what is below it."""
 LAYOUT: Final = Layout(
     TABLES, migrations("store_migration"), "store_migrations", _SQL["applied_migrations"], _SQL["note_migration"]
 )
@@ -192,7 +205,7 @@ class StoreTable:
         if prefix:
             first, after = below(prefix)
             bounds = {"exact": column(prefix), "first": first, "after": after}
-        cursor = self._connection.execute(_SQL[f"{query}_below" if prefix else query], {**values, **bounds})
+        cursor = self._connection.execute(_PLACED["below" if prefix else "anywhere"][query], {**values, **bounds})
         self._cursors.append(cursor)
         return cursor
 

@@ -9,12 +9,12 @@ from typing import Self
 
 from persistence.blocking import BlockingCache
 from persistence.contracts.cache import BaseCache, FullKey, Namespace
-from persistence.errors import PersistenceClosedError, PersistenceError
+from persistence.errors import PersistenceClosedError
 from persistence.outlasting import outlast
 from persistence.serde.caching import CachedValues
 from persistence.serde.serializer import Serializer
 from persistence.serde.values import text_bytes
-from persistence.writer.home import Home, Homed
+from persistence.writer.home import Homed
 
 
 class ManagedCache(Homed, BlockingCache, BaseCache):
@@ -31,18 +31,7 @@ class ManagedCache(Homed, BlockingCache, BaseCache):
             BackendOpenError: The database cannot be opened; nothing was changed.
             PersistenceError: The cache is open already.
         """
-        if self._home is not None:
-            message = f"{self!r} is open already: share it, or make a second cache."
-            raise PersistenceError(message)
-        self._home = Home()
-        try:
-            await self._open()
-        except BaseException:
-            try:
-                await outlast(self._close)
-            finally:
-                self._home = None
-            raise
+        await self._move_in("cache", self._open, self._close)
         return self
 
     async def __aexit__(

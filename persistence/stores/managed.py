@@ -14,7 +14,7 @@ from anyio.abc import TaskGroup
 from persistence import portal
 from persistence.blocking import BlockingDoor
 from persistence.contracts.store import BaseStore, GetOp, IndexConfig, Op, PutOp, Result, SearchOp, TTLConfig
-from persistence.errors import PersistenceClosedError, PersistenceError
+from persistence.errors import PersistenceClosedError
 from persistence.outlasting import outlast
 from persistence.serde.serializer import Serializer
 from persistence.stores.coding import Codec
@@ -23,7 +23,7 @@ from persistence.stores.lanes import Lane, LaneStatistics
 from persistence.stores.planning import Plan, Planner
 from persistence.stores.sweeping import Sweeper
 from persistence.stores.ttl import expiry, sweep_interval
-from persistence.writer.home import Home, Homed
+from persistence.writer.home import Homed
 
 
 class ManagedStore(Homed, BlockingDoor, BaseStore):
@@ -70,18 +70,7 @@ class ManagedStore(Homed, BlockingDoor, BaseStore):
             BackendOpenError: The database cannot be opened; nothing was changed.
             PersistenceError: The store is open already.
         """
-        if self._home is not None:
-            message = f"{self!r} is open already: share it, or make a second store."
-            raise PersistenceError(message)
-        self._home = Home()
-        try:
-            await self._open()
-        except BaseException:
-            try:
-                await outlast(self._close)
-            finally:
-                self._home = None
-            raise
+        await self._move_in("store", self._open, self._close)
         self._nursery = anyio.create_task_group()
         await self._nursery.__aenter__()
         self._lanes = self._lanes_made()

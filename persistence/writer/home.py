@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 from anyio import NoEventLoopError, get_current_task
 from anyio.lowlevel import EventLoopToken, current_token
 
-from persistence.errors import SaverLoopError
+from persistence.errors import PersistenceError, SaverLoopError
+from persistence.outlasting import outlast
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from anyio.abc import TaskGroup
 
 
@@ -67,6 +70,27 @@ class Homed:
     """What is open on one event loop in one thread, or closed."""
 
     _home: Home | None = None
+
+    async def _move_in(
+        self, kind: str, open_it: Callable[[], Awaitable[None]], close_it: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Be open here from now on; if opening fails or is cancelled, close what is open of it.
+
+        Raises:
+            PersistenceError: It is open already.
+        """
+        if self._home is not None:
+            message = f"{self!r} is open already: share it, or make a second {kind}."
+            raise PersistenceError(message)
+        self._home = Home()
+        try:
+            await open_it()
+        except BaseException:
+            try:
+                await outlast(close_it)
+            finally:
+                self._home = None
+            raise
 
     @property
     def home_token(self) -> EventLoopToken | None:

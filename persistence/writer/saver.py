@@ -14,7 +14,7 @@ from persistence.outlasting import outlast
 from persistence.writer.actor import PersistenceActor
 from persistence.writer.addressing import address
 from persistence.writer.contract import RowSaver
-from persistence.writer.home import Home, Homed
+from persistence.writer.home import Homed
 from persistence.writer.keeping import Holdings, keep, keeps_leases
 from persistence.writer.limits import DEFAULT_LIMITS, Limits
 from persistence.writer.owners import is_gone
@@ -57,16 +57,7 @@ class GroupCommitSaver(Homed, RowSaver):
             BackendOpenError: The database cannot be opened; nothing was changed.
             PersistenceError: The saver is open already.
         """
-        if self._home is not None:
-            message = f"{self!r} is open already: share it, or make a second saver."
-            raise PersistenceError(message)
-        self._home = Home()
-        try:
-            await self._backend.open()
-        except BaseException:
-            self._home = None
-            await outlast(self._backend.close)
-            raise
+        await self._move_in("saver", self._backend.open, self._backend.close)
         holdings = Holdings(self._limits.lease_seconds) if keeps_leases(self._backend) else None
         self._actor = PersistenceActor(self._backend, self._limits, holdings=holdings)
         self._nursery = anyio.create_task_group()
