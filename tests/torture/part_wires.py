@@ -1,4 +1,4 @@
-"""The wire to PostgreSQL is cut, half closed, silent or slow, answers are lost, sessions end: under running clients."""
+"""The wire to PostgreSQL is cut, half closed, silent or slow, answers are lost, it crashes: under running clients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import anyio
 
 from persistence.writer.limits import Limits
 from tests.persistence.postgres.proxy import SOCKET, Wire, wire
-from tests.persistence.postgres.server import Server, StartedServer
+from tests.persistence.postgres.server import StartedServer
 from tests.torture.appending.clients import Clients, Work, graph_of
 from tests.torture.appending.finding import judged
 from tests.torture.appending.kits import OURS
@@ -31,7 +31,7 @@ EVERY: Final = 7
 
 @part(
     "wires",
-    "Connections to PostgreSQL cut, half closed, silent, slow or ended, answers lost: nothing is lost, twice or stuck.",
+    "Connections to PostgreSQL cut, half closed, silent, slow, answers lost, crashes: nothing is lost, twice or stuck.",
     full=150,
     short=3,
 )
@@ -60,7 +60,7 @@ def wires(cases: int, seed: int) -> Report:
 class Faults:
     """Makes one happen every few nodes."""
 
-    def __init__(self, between: Wire, server: Server, dice: random.Random) -> None:
+    def __init__(self, between: Wire, server: StartedServer, dice: random.Random) -> None:
         self.met = 0
         self._passed = 0
         self._wire = between
@@ -74,6 +74,7 @@ class Faults:
             "slow": lambda: between.delay(0.01),
             "hung up on": lambda: between.refuse(True),
             "ended": lambda: server.rows(END_ALL),
+            "crashed": server.crash,
         }
 
     def reached(self, _node: str) -> None:

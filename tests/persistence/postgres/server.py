@@ -79,6 +79,7 @@ class Server:
     async def _leave(self) -> None:
         if self._administrator is not None:
             await self._administrator.close()
+        self._administrator = None
 
 
 class StartedServer(Server):
@@ -100,6 +101,12 @@ class StartedServer(Server):
     def start(self) -> None:
         """Start it again, with the same data, at the same place."""
         self._control("start", "-w", "-o", f'-h "" -k {self.socket_folder}', "-l", str(self._handle.log))
+
+    def crash(self) -> None:
+        """Have it die, and come back."""
+        self._portal.call(self._leave)
+        self.stop()
+        self.start()
 
     def _control(self, *words: str) -> None:
         command = [str(self._handle.bin_path / "pg_ctl"), "-D", str(self._handle.pgdata), *words]
