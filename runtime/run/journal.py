@@ -295,10 +295,10 @@ class Journal:
         """Return once the thread is this run's, unless it saves when it ends. Raises FencedError if another was first.
 
         A run whose input is saved takes the thread with that; one that goes on has nothing to save before its nodes
-        are at work.
+        are at work, nor has one in ``exit`` that would rather be refused.
         """
         lease = self.lease
-        if lease is None or not self._owns or self.durability == "exit":
+        if lease is None or not self._owns or (self.durability == "exit" and not self._reject):
             return
         if not lease.taken:
             unit = Unit(self.thread_id, self.ns, lease=lease.shown())

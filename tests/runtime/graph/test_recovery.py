@@ -76,7 +76,8 @@ def died(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-async def test_what_died_is_continued_once_by_however_many(died: Path) -> None:
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+async def test_what_died_is_continued_once_by_however_many(died: Path, durability: Any) -> None:
     ran: Counter[str] = Counter()
 
     def counted(name: str) -> Any:
@@ -92,7 +93,9 @@ async def test_what_died_is_continued_once_by_however_many(died: Path) -> None:
         builder = chain(*map(counted, ("first", "slow", "last")))
 
         async def recover(saver: Any) -> None:
-            found.append(await arecover(builder.compile(saver, name="worker"), max_concurrency=2))
+            found.append(
+                await arecover(builder.compile(saver, name="worker"), durability=durability, max_concurrency=2)
+            )
 
         group.start_soon(recover, one)
         group.start_soon(recover, other)

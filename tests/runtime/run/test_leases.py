@@ -351,7 +351,7 @@ async def test_who_loses_the_race_for_a_thread_takes_the_next_turn(savers: Saver
     assert line(await history(graphs[0]))
 
 
-@pytest.mark.parametrize("durability", ["sync", "async"])
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 async def test_who_would_rather_be_refused_does_not_work_in_vain(savers: Savers, durability: Any) -> None:
     """Both find the thread free; which of them has it is settled before a node is at work, or anything is told."""
     started: list[tuple[int, int]] = []
