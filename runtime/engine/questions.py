@@ -16,6 +16,8 @@ from runtime.types.ids import aside_id, interrupt_id
 from runtime.types.interrupts import Interrupt
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from runtime.engine.tasks import Task
 
 
@@ -81,6 +83,15 @@ class Questions:
     def open(self) -> bool:
         """Whether something waits: an answer is due, or a subgraph has stopped."""
         return self.stopped or bool(self.asked)
+
+    @property
+    def in_turn(self) -> int:
+        """How many questions were asked in sequence so far."""
+        return self._calls
+
+    def came_up(self, number: int, *, aside: bool) -> bool:
+        """Tell whether a question was asked again by now: the ``number``th in sequence, or the one asked at once."""
+        return aside_id(self._task.ns, number) in self._claimed if aside else number < self._calls
 
     def left(self, asked: tuple[Interrupt, ...]) -> tuple[list[Interrupt], list[Interrupt]]:
         """Return earlier questions that did not come up this time: those that wait, and those that have an answer.
@@ -154,6 +165,13 @@ def own_ids(task: Task) -> set[str]:
     if task.node.handler is not None:
         places.append(HandlerTask(task, task.node.handler, Exception()).ns)
     return {made(ns, number) for ns in places for made in (interrupt_id, aside_id) for number in range(reach)}
+
+
+def numbered(task: Task, ids: Collection[str]) -> list[tuple[int, bool]]:
+    """Return which questions of a task have these ids: the number of each, and whether it was asked at once."""
+    reach = range(len(task.answers) + len(task.below) + len(task.interrupts))
+    in_turn = [(number, False) for number in reach if interrupt_id(task.ns, number) in ids]
+    return in_turn + [(number, True) for number in reach if aside_id(task.ns, number) in ids]
 
 
 def renamed(old: Task, new: Task) -> dict[str, str]:

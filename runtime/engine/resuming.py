@@ -115,19 +115,16 @@ def answer(tasks: Sequence[Task], resume: Any) -> list[Task]:
     return answered
 
 
-def reopen(tasks: Sequence[Task], resume: Any) -> list[Task]:
+def reopen(tasks: Sequence[Task], resume: Any, others: Mapping[str, Task] | None = None) -> list[Task]:
     """Answer questions that a superstep once put, whether or not they have an answer; return those tasks.
 
-    What a task did after its old answer has not happened. One answer without an id is for the question that waits, or
-    if none does for the only one there was.
+    What a task did after its old answer has not happened. ``others``: ids of questions that its calls put earlier.
 
     Raises UnknownInterruptError as ``answer`` does.
     """
-    put = {question.id: task for task in tasks for question in task.interrupts}
-    known = {**put, **{interrupt_id(task.ns, index): task for task in tasks for index in range(len(task.answers))}}
-    open_ids = [question.id for task in tasks for question in waiting(task)] or list(put)
+    known = _put(tasks, others)
     answered = []
-    for key, value in by_id(known, open_ids, resume).items():
+    for key, value in reopened(tasks, resume, others).items():
         task = known[key]
         for index in range(len(task.answers)):
             if key == interrupt_id(task.ns, index):
@@ -138,6 +135,28 @@ def reopen(tasks: Sequence[Task], resume: Any) -> list[Task]:
         if task not in answered:
             answered.append(task)
     return answered
+
+
+def reopened(tasks: Sequence[Task], resume: Any, others: Mapping[str, Task] | None = None) -> Mapping[str, Any]:
+    """Return by id the answers that ``reopen`` would accept.
+
+    One answer without an id is for the question that waits, or if none does for the only one of the last pause.
+
+    Raises UnknownInterruptError as ``answer`` does.
+    """
+    known = _put(tasks, others)
+    open_ids = [question.id for task in tasks for question in waiting(task)]
+    last_ids = [question.id for task in tasks for question in task.interrupts]
+    return by_id(known, open_ids or last_ids or list(known), resume)
+
+
+def _put(tasks: Sequence[Task], others: Mapping[str, Task] | None) -> dict[str, Task]:
+    """Return the ids of all questions that are known to have been put, each with its task."""
+    known = dict(others or {})
+    for task in tasks:
+        known |= {question.id: task for question in task.interrupts}
+        known |= {interrupt_id(task.ns, index): task for index in range(len(task.answers))}
+    return known
 
 
 def carry_over(old: Task, new: Task) -> None:

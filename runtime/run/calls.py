@@ -32,6 +32,8 @@ from runtime.types.ids import task_id
 from runtime.types.telling import add_note, described
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from persistence.contracts.cache import FullKey
     from runtime.actors.outcomes import Outcome
     from runtime.context.scope import Scope
@@ -45,7 +47,7 @@ LOG: Final = logging.getLogger("actorgraph")
 class CallTask(Task):
     """One call of a task function."""
 
-    __slots__ = ("_around", "began", "caller", "ended", "index")
+    __slots__ = ("_around", "began", "caller", "ended", "index", "through")
 
     def __init__(self, node: NodePlan, around: Scope, index: int, arguments: Any) -> None:
         self.caller = around.task
@@ -55,6 +57,8 @@ class CallTask(Task):
         self.index = index
         self.given = arguments
         self.below = dict(self.caller.below)
+        self.through: set[str] = set()
+        """Questions that were put by it or by what it runs, as far as stored."""
         self.began = 0
         """When it was made, counted in calls that began or ended."""
         self.ended: int | None = None
@@ -110,6 +114,28 @@ class CallTask(Task):
         """Tell whether another call of the same caller was under way when this one was made."""
         return isinstance(earlier, CallTask) and (earlier.ended is None or earlier.ended > self.began)
 
+    def recall(self, stored: Sequence[tuple[str, Any]]) -> None:
+        """Take what was stored of it, beside the answers that its caller was given."""
+        given, self.below = self.below, {}
+        take(self, list(stored))
+        self.through = {question.id for question in self.interrupts} | self.below.keys()
+        self.below = {**given, **self.below}
+
+    @property
+    def passes_on(self) -> bool:
+        """Whether it was given an answer to a question that was put by it or by what it runs."""
+        return bool(self.answers or own_answers(self) or self.through & self.below.keys())
+
+    @property
+    def record(self) -> Any:
+        """Its answers as they are stored; of those by id, only the ones that concern it."""
+        below, own = self.below, own_answers(self)
+        self.below = {key: value for key, value in below.items() if key in own or key in self.through}
+        try:
+            return stored_answers(self)
+        finally:
+            self.below = below
+
     @property
     def returned(self) -> Any:
         """What the function returned."""
@@ -151,13 +177,15 @@ class Calls:
             travel.follow_call(task)
         led_into = travel is not None and travel.leads_into(travel.stored(task.ns))
         kept = () if led_into else self._run.kept.get(task.id, ())
+        carried = self._run.carried
+        if carried is not None and travel is not None and not kept:
+            carried.hand_on(task, travel.stored(task.ns), again=led_into)
         if any(channel == RETURN for channel, _ in kept):
             future.settle(view(_result(kept)))
             return future
         given = task.below
         if kept:
-            take(task, kept)
-            task.below = {**given, **task.below}
+            task.recall(kept)
         self._open.setdefault(scope.task, {})[future] = None
         task.began = next(self._clock)
         left = waiting(task) if self._run.answering else ()
@@ -201,13 +229,13 @@ class Calls:
 
     async def _perform(self, task: CallTask) -> Outcome:
         await anyio.lowlevel.checkpoint_if_cancelled()
-        run = self._run
-        if run.hub is not None:
+        run, carried = self._run, task.finished
+        if run.hub is not None and not carried:
             await run.hub.call_started(run, task)
-        answered = _has_answers(task)
+        answered = task.passes_on
         if answered:
-            await self._record(task, [(RESUME, stored_answers(task))])
-        key, cached = await self._recalled(task)
+            await self._record(task, [(RESUME, task.record)])
+        key, cached = (None, True) if carried else await self._recalled(task)
         outcome = COMPLETED if cached else await NodeActor(task.node, run).handle(task)
         if run.unsaved and not isinstance(outcome, Completed):
             await save_subgraphs(run, task)
@@ -267,6 +295,8 @@ class Calls:
         task.ended = task.ended or next(self._clock)
         if isinstance(outcome, Completed):
             self._open[task.caller].pop(future)
+            if self._run.carried is not None:
+                self._run.carried.ended(task)
             future.settle(view(task.returned))
         elif isinstance(outcome, Failed):
             add_note(outcome.error, f"During task with name {task.name!r} and id {task.id!r}")
@@ -354,7 +384,7 @@ def _writes(task: CallTask, outcome: Outcome, *, answered: bool) -> list[tuple[s
         return [(RETURN, task.returned)]
     if isinstance(outcome, Failed) and outcome.pending is not None:
         put_again(task, outcome.pending)
-    answers = [(RESUME, stored_answers(task))] if answered or _has_answers(task) else []
+    answers = [(RESUME, task.record)] if answered or task.passes_on else []
     if isinstance(outcome, Failed):
         pending = [] if outcome.pending is None else [(INTERRUPT, list(outcome.pending))]
         return [(ERROR, described(outcome.error)), *pending, *answers]
@@ -371,10 +401,6 @@ def _may_be_made_again(task: CallTask) -> bool:
             return True
         scope = scope.task.around
     return False
-
-
-def _has_answers(task: CallTask) -> bool:
-    return bool(task.answers or own_answers(task))
 
 
 def _result(writes: Any) -> Any:

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from runtime.engine.tasks import Task
     from runtime.run.futures import TaskFuture
     from runtime.run.program import Call, Program
+    from runtime.run.reopening import Carried
     from runtime.streaming.hub import Hub
     from runtime.streaming.lifecycle import GraphLifecycleStatus
     from runtime.streaming.tee import Tee
@@ -126,6 +127,10 @@ class Conductor:
     """Whether this run was given answers; then only answered nodes run again."""
     answered: frozenset[Any] = frozenset()
     """Paths of the tasks that were given one."""
+    targeted = False
+    """Whether a journey leads to this subgraph, or into it."""
+    carried: Carried | None = None
+    """What calls get of what they had, where the run branches off to answer a question of the past."""
     breakpoint_count = -1
     """Version count at the last resume: a breakpoint fires only if something changed since."""
     interrupts: tuple[Any, ...] = ()
@@ -414,7 +419,7 @@ class Conductor:
         except Exception as error:
             await self._not_applied(tasks, error)
             raise
-        self.kept = {}
+        self.kept, self.carried = {}, None
         if self.unsaved:
             self.unsaved.clear()
         await self.record("loop", before)

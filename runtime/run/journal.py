@@ -13,7 +13,7 @@ meanwhile, the run hears of it (ThreadConflictError) instead of forking the thre
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -171,17 +171,6 @@ class Journal:
         async for found in self.saver.alist({"configurable": place}, before=before, limit=1):
             newest = vet(found)
         return newest
-
-    async def load_asking(self, question_ids: Collection[str]) -> dict[str, str]:
-        """Return, by namespace, the checkpoints at which one of these questions was put."""
-        found: dict[str, str] = {}
-        async for each in self.saver.alist({"configurable": {"thread_id": self.thread_id}}):
-            for _, channel, value in vet(each).pending_writes or ():
-                asked = value if isinstance(value, (list, tuple)) else (value,)
-                if channel == INTERRUPT and any(question.id in question_ids for question in asked):
-                    where = each.config["configurable"]
-                    found[where.get("checkpoint_ns", "")] = where["checkpoint_id"]
-        return found
 
     async def head(self) -> str:
         """Return the id of the newest checkpoint here, or ``""``; it may be one that cannot be read any more."""

@@ -255,6 +255,8 @@ async def run_nested(run: Conductor, start: Callable[[], Coroutine[Any, Any, Any
         raise ChildCommand(replace(signal.command, graph=None)) from None
     finally:
         run.family.visiting.discard(run.ns)
+    if run.targeted and nested.around.carried is not None:
+        nested.around.carried.changes(scope)
     if run.paused:
         scope.questions.take_over(run.interrupts)
         await subruns.pause(run.interrupts)

@@ -5,7 +5,7 @@ Decides from what is stored and what was given, checks everything that can be ch
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from runtime.engine.applying import fold, fold_loose
@@ -17,7 +17,6 @@ from runtime.engine.resuming import (
     match,
     null_writes,
     own_answers,
-    reopen,
     stored_answers,
     waiting,
 )
@@ -25,11 +24,12 @@ from runtime.engine.scheduling import due
 from runtime.engine.tasks import Moment, Task
 from runtime.engine.writing import command_writes, input_writes
 from runtime.errors import CheckpointNotFoundError, EmptyInputError, InvalidUpdateError, UnknownInterruptError
+from runtime.run.reopening import answer_anew, answer_on_journey
 from runtime.run.telling_apart import may_have_run
 from runtime.run.travelling import Travel
 from runtime.run.views import recorded_of
 from runtime.types.command import Command
-from runtime.types.constants import ERROR, INPUT, INTERRUPT, NULL_TASK_ID, RESUME, START
+from runtime.types.constants import ERROR, INPUT, INTERRUPT, NS_END, NS_SEP, NULL_TASK_ID, RESUME, START
 
 if TYPE_CHECKING:
     from persistence.contracts.checkpoint import CheckpointTuple
@@ -136,13 +136,18 @@ class Opening:
         ns = travel.stored(run.ns)
         target = travel.targets.get(ns)
         if target is None:
-            found = await journal.load_before(ns, travel.bound)
+            carried = nested.around.carried
+            if carried is None:
+                found = await journal.load_before(ns, travel.bound)
+            else:
+                caller = travel.stored(nested.scope.task.ns).rpartition(NS_SEP)[2].partition(NS_END)[2]
+                found = await carried.past_of(nested, journal, ns, caller)
             self.sent_back = found is not None and nested.continues(found, travel)
             return found
         found = await journal.load_at(ns, target)
         if found is None:
             raise missing_checkpoint(target, journal.thread_id, ns)
-        self.sent_back = self.targeted = True
+        self.sent_back = self.targeted = run.targeted = True
         return found
 
     def _repeated_request(self) -> bool:
@@ -153,10 +158,22 @@ class Opening:
         assert self.saved is not None  # noqa: S101 - asked only of a thread that has one
         return mine is not None and self.saved.metadata.get("run_id") == mine
 
+    @property
+    def _saved(self) -> CheckpointTuple:
+        """The stored checkpoint that the run continues."""
+        assert self.saved is not None  # noqa: S101 - asked only of a thread that has one
+        return self.saved
+
     def _superseded(self) -> bool:
         """Tell whether the thread has moved on from the addressed checkpoint."""
         run = self.run
         return run.config.checkpoint_id is not None and self.head not in ("", run.checkpoint_id)
+
+    def _second_command(self) -> bool:
+        """Tell whether a Command brings an update or goto to a checkpoint that has one: there is room for one."""
+        given = self.given
+        applies = isinstance(given, Command) and (given.update is not None or bool(given.goto))
+        return applies and bool(null_writes(self._saved.pending_writes))
 
     # ---- the ways to begin -------------------------------------------------------------------------------------
 
@@ -233,7 +250,7 @@ class Opening:
                 raise error.on(run.config.thread_id or "", run.ns) from None
         forking = self.sent_back or superseded or (addressed and command is None and not self._is_fresh_fork())
         if command is not None and (command.update is not None or command.goto):
-            forking = forking or bool(null_writes(self.saved.pending_writes))  # a checkpoint has room for one Command
+            forking = forking or self._second_command()
             tasks = await self._apply_command(command, tasks, record=not forking)
         if forking and (tasks or self._branches_when_done(command)):
             tasks = await self._fork(tasks)
@@ -304,11 +321,14 @@ class Opening:
         if resume is None:
             return []
         if travel is not None and travel.answering and (self.targeted or run.nested is None):
-            return await self._answer_on_journey(travel, tasks, on_the_way, resume)
+            return await answer_on_journey(run, self._saved, travel, tasks, on_the_way, resume)
         if run.nested is not None and is_id_map(resume):
             return self._answer_from_above(tasks, resume)
         if superseded:
-            return await self._answer_anew(tasks, resume)
+            return await answer_anew(run, self._saved, tasks, resume)
+        if self._second_command():
+            put = [question.id for task in tasks for question in waiting(task)]
+            return await answer_anew(run, self._saved, tasks, by_id(put, put, resume) if put else resume)
         answered = answer(tasks, resume)
         run.answering = bool(answered)
         if answered and not is_id_map(resume) and not own_answers(answered[0]) and answered[0].below:
@@ -330,69 +350,6 @@ class Opening:
         caller.interrupts = tuple(question for question in caller.interrupts if question.id not in ours)
         caller.below = {key: value for key, value in caller.below.items() if key not in ours}
         return answer(tasks, ours)
-
-    async def _answer_anew(self, tasks: list[Task], resume: Any) -> list[Task]:
-        """Answer questions of a point that the thread has left: they may have an answer, on another branch."""
-        run = self.run
-        answered = reopen(tasks, resume)
-        run.answering = bool(answered)
-        below = {key for task in answered for key in task.below if key not in own_answers(task)}
-        if below and run.journal is not None:
-            targets = await run.journal.load_asking(below)
-            targets.pop(run.ns, None)
-            self._check_reach(tasks, below if not targets else set(), below)
-            run.call.travel = Travel(max(targets.values(), default=run.checkpoint_id), targets, answering=True)
-        if not answered and not is_id_map(resume):
-            run.loose_answers.append(resume)
-        return answered
-
-    def _check_reach(self, tasks: list[Task], nowhere: Collection[str], put: Collection[str]) -> None:
-        """Refuse to answer at an old point what a branch of it would put under another id, and so ask again."""
-        assert self.saved is not None  # noqa: S101 - see _continue
-        ids = {task.id for task in tasks}
-        in_calls = {
-            question.id
-            for task_id, channel, value in self.saved.pending_writes or ()
-            if channel == INTERRUPT and task_id not in ids
-            for question in value
-        }
-        if unreachable := sorted({*nowhere, *(in_calls & set(put))}):
-            msg = (
-                f"Question {unreachable[0]!r} was put by a @task function, or in a subgraph with a saver of its own. "
-                "At a checkpoint that the thread has left, it cannot be answered again: go on from there with None as "
-                "input, and answer the question that is put then."
-            )
-            raise UnknownInterruptError(msg, reason="not_pending", interrupt_ids=unreachable, pending_ids=())
-
-    async def _answer_on_journey(
-        self, travel: Travel, tasks: list[Task], on_the_way: list[Task], resume: Any
-    ) -> list[Task]:
-        """Answer questions that were put at, or above, the point that the journey leads to."""
-        run = self.run
-        if run.nested is None:
-            resume = await self._checked(travel, resume)
-        put = {question.id for task in tasks for question in task.interrupts}
-        answered = reopen(tasks, {key: value for key, value in resume.items() if key in put})
-        self._check_reach(tasks, set(), resume.keys() & put)
-        for task in on_the_way:
-            task.below = {**task.below, **resume}
-            if task not in answered:
-                answered.append(task)
-        run.answering = True
-        return answered
-
-    async def _checked(self, travel: Travel, resume: Any) -> Mapping[str, Any]:
-        """Return answers by id, checked against the questions that were put at the addressed point."""
-        journal, place = self.run.journal, max(travel.targets, key=len)
-        assert journal is not None  # noqa: S101 - a place in a thread was addressed
-        found = await journal.load_at(place, travel.targets[place])
-        put = [
-            question.id
-            for _, channel, value in (found.pending_writes if found is not None else None) or ()
-            if channel == INTERRUPT
-            for question in value
-        ]
-        return by_id(put, put, resume)
 
     def _is_fresh_fork(self) -> bool:
         """Tell whether the addressed checkpoint was made to be run from (update or fork), and nothing rests on it yet.

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from runtime.errors import UnknownInterruptError
-from runtime.func import entrypoint, task
 from runtime.graph import START, StateGraph
 from runtime.types import Command, RetryPolicy, interrupt
 from tests.stories.graphs import CONFIG, Log, chain, fan, history
@@ -137,38 +136,9 @@ async def test_answered_at_an_old_checkpoint_the_question_makes_another_branch(s
     paused = (await graph.aget_state(CONFIG)).config
     assert (await graph.ainvoke(Command(resume="first"), CONFIG))["log"] == ["n:first"]
     before = await history(graph)
-    if place in (PLACES["in a task"], PLACES["a saver of its own"]):
-        with pytest.raises(UnknownInterruptError, match="go on from there with None"):
-            await graph.ainvoke(Command(resume="second"), paused)
-        assert await history(graph) == before
-        await graph.ainvoke(None, paused)
-        assert (await graph.ainvoke(Command(resume="second"), CONFIG))["log"] == ["n:second"]
-    else:
-        assert (await graph.ainvoke(Command(resume="second"), paused))["log"] == ["n:second"]
+    assert (await graph.ainvoke(Command(resume="second"), paused))["log"] == ["n:second"]
     assert (await graph.aget_state(before[0].config)).values["log"] == ["n:first"]
     assert (await graph.aget_state(CONFIG)).values["log"] == ["n:second"]
-
-
-async def test_a_question_of_a_call_is_not_answered_again_at_an_old_checkpoint(saver: Any) -> None:
-    @task
-    async def ask(question: str) -> str:
-        return f"{question} {interrupt(question)}"
-
-    @entrypoint(checkpointer=saver)
-    async def workflow(_given: Any) -> list[str]:
-        return [await ask("q1"), await ask("q2")]
-
-    await workflow.ainvoke({}, CONFIG)
-    (first,) = (paused := await workflow.aget_state(CONFIG)).interrupts
-    await workflow.ainvoke(Command(resume="A"), CONFIG)
-    assert await workflow.ainvoke(Command(resume="B"), CONFIG) == ["q1 A", "q2 B"]
-    before = await history(workflow)
-    for resume in ("C", {first.id: "C"}):
-        with pytest.raises(UnknownInterruptError):
-            await workflow.ainvoke(Command(resume=resume), paused.config)
-    assert await history(workflow) == before
-    (again,) = (await workflow.ainvoke(None, paused.config))["__interrupt__"]
-    assert again.value == "q1"
 
 
 @pytest.mark.parametrize("levels", [1, 2])
