@@ -61,33 +61,33 @@ async def _carry_out(session: Session, segment: Segment) -> None:
 async def _store(session: Session, rows: Merged) -> None:
     fences, started = _fences(rows.fenced), forks(rows.fenced)
     leases = moves(rows.leased)
-    rooted = [(*origin(row), NO_HEAD, "") for row in started]
     # One statement cannot change a row twice, so of several rows with one key only the last is sent.
     checkpoints = {row[:3]: row for row in rows.checkpoints}.values()
     upserts = {row[:5]: row for row in rows.upserts}.values()
+    blobs = [row[5] for row in rows.blobs], [row[7] for row in rows.writes], [row[7] for row in upserts]
     parts = {
         "beat": None if rows.beat is None else (rows.beat.owner, rows.beat.seconds),
         "leases": [_asked(move) for move in leases],
-        "fences": [*fences, *rooted],
         "checkpoints": [_checkpoint(row) for row in checkpoints],
         "blobs": [row[:5] for row in rows.blobs],
         "writes": [(*row[:7], row[8]) for row in rows.writes],
         "upserts": [(*row[:7], row[8]) for row in upserts],
     }
-    batch = _json({name: part for name, part in parts.items() if part}).decode()
-    refused = await session.rows(
-        QUERIES["commit"],
-        batch,
-        [row[5] for row in rows.blobs],
-        [row[7] for row in rows.writes],
-        [row[7] for row in upserts],
-    )
-    if refused and refused[0][0] < 0:
-        raise lost({leases[-position - 1].thread_id: _found(what) for position, what in refused})
-    for position, head in refused:
-        if position > len(fences):
-            raise CheckpointConflictError(uprooted(started[position - 1 - len(fences)]))
-        raise _conflict(fences[position - 1], head)
+    while True:
+        parts["fences"] = [*fences, *((*origin(row), NO_HEAD, "") for row in started)]
+        batch = _json({name: part for name, part in parts.items() if part}).decode()
+        refused = await session.rows(QUERIES["commit"], batch, *blobs)
+        if not refused:
+            return
+        position, head = refused[0]
+        if position < 0:
+            raise lost({leases[-where - 1].thread_id: _found(what) for where, what in refused})
+        if position <= len(fences):
+            raise _conflict(fences[position - 1], head)
+        fork = started.pop(position - 1 - len(fences))
+        # One that is stored is tried again, after an answer that was lost: it needs no start any more.
+        if not await session.rows(QUERIES["holds"], *fork[:3]):
+            raise CheckpointConflictError(uprooted(fork))
 
 
 def _columns(rows: Sequence[tuple[Any, ...]], count: int) -> Columns:

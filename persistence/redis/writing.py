@@ -87,7 +87,7 @@ class _Job:
         """Have it done. Raises CheckpointConflictError."""
         names = list(self.threads)
         rows = self.checkpoints, self.blobs, self.writes, self.upserts
-        rooted = [(self.thread(row[0]), row[1], row[3], NO_HEAD, "") for row in self.forks]
+        rooted = [(self.thread(row[0]), row[1], row[3], NO_HEAD, "", row[2]) for row in self.forks]
         fences = [*self.fences, *rooted]
         refused: list[Any] = await session.run(STORE, (ttl, gives_way, names, fences, *rows), self.values)
         if refused:

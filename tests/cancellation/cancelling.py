@@ -64,10 +64,11 @@ class Way:
         """Make a call and cancel it before a step; return whether it was still on then."""
         moments = tuple(range(at, at + self.times))
         if self.native:
-            task = asyncio.ensure_future(call())
-            steps.arm(moments, task.cancel)
+            task, told = asyncio.ensure_future(call()), list[bool]()
+            steps.arm(moments, lambda: told.append(task.cancel()))
             with suppress(asyncio.CancelledError):
                 await task
+            assert task.cancelled() == any(told), f"cancelled before step {at}: it ended as if nobody had"
             return steps.disarm()
         with ExitStack() as around:
             scopes = [around.enter_context(anyio.CancelScope()) for _ in moments]

@@ -2,6 +2,10 @@
 -- Store a batch of units; see the function.
 SELECT refused, head FROM checkpoint_commit_2($1::text::jsonb, $2, $3, $4);
 
+-- holds --
+-- One row, if a checkpoint is stored.
+SELECT 1 FROM checkpoints WHERE thread_id = $1 AND checkpoint_ns = $2 AND checkpoint_id = $3;
+
 -- page --
 -- Checkpoints with all their writes and the blobs they rest on, from one state of the database and in one answer.
 -- The source and the conditions are chosen from a fixed set, every value is bound. A name that holds U+E000 stands

@@ -23,7 +23,11 @@ for number, fence in ipairs(fences) do
     local newest = redis.call('ZREVRANGEBYLEX', own.spaces, '(' .. ns .. '\1', '[' .. ns .. '\0', 'LIMIT', 0, 1)
     local head = newest[1] and string.sub(newest[1], #ns + 2) or ''
     if before ~= '' and follows(before, head) then head = before end
-    if head ~= expected and redis.call('HEXISTS', own.checkpoints, ns .. '\0' .. id) == 0 then
+    local function holds(name)
+        return redis.call('HEXISTS', own.checkpoints, ns .. '\0' .. name) == 1
+    end
+    -- A fork that is stored is tried again, after an answer that was lost: it needs no start any more.
+    if head ~= expected and not holds(id) and not (fence[6] and holds(fence[6])) then
         return {number, head}
     end
 end

@@ -64,6 +64,28 @@ async def test_a_fenced_unit_may_be_sent_again(saver: GroupCommitSaver) -> None:
     assert [stored.checkpoint["id"] async for stored in saver.alist(None)] == ["3", "2", "1"]
 
 
+async def test_a_fork_from_what_was_pruned_meanwhile_is_refused(saver: GroupCommitSaver) -> None:
+    """It would be the newest checkpoint, and rest on what nobody can read. What comes with it is refused with it."""
+    for number, parent in enumerate((None, "1", "2"), start=1):
+        await put(saver, f"{number}", {"a": number}, parent=parent)
+    fork = replace(unit("t", "4", parent="2"), expected_head="3")
+    late = replace(unit("t", "6", parent="2"), expected_head="4")
+    await saver._backend.commit([saver.encode(fork)])
+    await saver.aprune(["t"])
+    on_top = replace(unit("t", "7", parent="6"), expected_head="6")
+    for batch in ([late], [late, on_top]):
+        with pytest.raises(CheckpointConflictError, match=r"'t'.*checkpoint 2 is gone, pruned.*Checkpoint 6 was not"):
+            await saver._backend.commit([saver.encode(one) for one in batch])
+    # The one that is stored may be sent again, and from what is still there a fork may start.
+    await saver._backend.commit([saver.encode(fork)])
+    batch = [
+        replace(unit("t", "5", parent="4"), expected_head="4"),
+        replace(unit("t", "8", parent="4"), expected_head="5"),
+    ]
+    await saver._backend.commit([saver.encode(one) for one in batch])
+    assert [stored.checkpoint["id"] async for stored in saver.alist(None)] == ["8", "5", "4"]
+
+
 async def test_heads_are_compared_by_bytes(saver: GroupCommitSaver) -> None:
     """A language's order would put the small letter first."""
     await put(saver, "a", {"a": 1})
