@@ -47,7 +47,8 @@ class MongoDBSaver(GroupCommitSaver):
         ``pymongo.AsyncMongoClient``, or a function that makes one on the event loop it is called on; a client that the
         function made is closed with the saver, a client that was passed is not. ``ttl`` says how many minutes a thread
         stays after it was last written (``default_ttl``), or read (unless ``refresh_on_read`` is False); a plain number
-        is seconds after the last write. The last writer decides: a saver without ``ttl`` makes what it writes to stay.
+        is seconds after the last write. The last writer decides: a saver without ``ttl`` makes what it writes to stay,
+        if it was opened after the first one with ``ttl`` in this collection.
         ``settings`` are the fields of ``Options`` by name, for instance ``pool_size=4`` or ``database="shop"``;
         ``options`` gives them all at once.
 
