@@ -22,9 +22,7 @@ async def store(mongo: dict[str, Any]) -> AsyncIterator[MongoDBStore]:
         yield opened
 
 
-@pytest.mark.parametrize(
-    "check", [each for each in SAVER_CHECKS if each.needs != "alease"], ids=lambda check: check.title
-)
+@pytest.mark.parametrize("check", KEPT, ids=lambda check: check.title)
 async def test_savers(saver: MongoDBSaver, check: Check) -> None:
     await check(saver)
 
