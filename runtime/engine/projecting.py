@@ -109,3 +109,12 @@ def writes_view(cells: Cells, writes: Any, keys: Iterable[str] | None = None) ->
     if len({key for key, _ in pairs}) < len(pairs):
         return [{key: value} for key, value in pairs]
     return dict(pairs)
+
+
+def result_of_writes(cells: Cells, writes: Any) -> dict[str, Any]:
+    """Return a task's state writes as its result shows them: several to one key as ``{"$writes": [...]}``."""
+    grouped: dict[str, list[Any]] = {}
+    for key, value in writes:
+        if key in cells.plan.state and key != ROOT:
+            grouped.setdefault(key, []).append(value)
+    return {key: values[0] if len(values) == 1 else {"$writes": values} for key, values in grouped.items()}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from persistence.contracts.checkpoint import CheckpointTuple
 from runtime.engine.applying import apply, fold_loose
 from runtime.engine.cells import Cells
-from runtime.engine.projecting import values_of, writes_view
+from runtime.engine.projecting import result_of_writes, values_of, writes_view
 from runtime.engine.resuming import match, null_writes, waiting
 from runtime.engine.scheduling import due
 from runtime.engine.tasks import Moment, Task
@@ -22,7 +22,7 @@ from runtime.run.opening import missing_checkpoint
 from runtime.run.travelling import names_of
 from runtime.run.views import subgraph_config
 from runtime.types.config import checkpoint_config, parse_config
-from runtime.types.constants import NS_END, NS_SEP, PULL, RETURN, ROOT
+from runtime.types.constants import NS_END, NS_SEP, PULL, RETURN
 from runtime.types.snapshot import PregelTask, StateSnapshot, StateUpdate
 
 if TYPE_CHECKING:
@@ -38,18 +38,25 @@ async def get_state(program: Program, config: CallConfig, *, subgraphs: bool) ->
     if found is None:
         if config.checkpoint_id is not None:
             raise missing_checkpoint(config.checkpoint_id, config.thread_id or "", config.checkpoint_ns)
-        return StateSnapshot({}, (), config.raw, None, None, None, (), ())
+        return _nothing(config.raw)
     taken = snapshot(program, found, live=config.checkpoint_id is None)
     return await _with_subgraphs(program, taken) if subgraphs else taken
 
 
 async def _with_subgraphs(program: Program, taken: StateSnapshot) -> StateSnapshot:
     """Return a snapshot whose tasks show the snapshots of their subgraphs, all the way down."""
-    tasks = []
-    for task in taken.tasks:
-        shown = await _shown(program, taken, task) if isinstance(task.state, dict) else None
-        tasks.append(task if shown is None else task._replace(state=await _with_subgraphs(*shown)))
+    tasks = list(taken.tasks)
+    for place, task in enumerate(tasks):
+        where: RunnableConfig | StateSnapshot | None = task.state
+        if isinstance(where, dict):
+            shown = await _shown(program, taken, task)
+            tasks[place] = task._replace(state=_nothing(where) if shown is None else await _with_subgraphs(*shown))
     return taken._replace(tasks=tuple(tasks))
+
+
+def _nothing(config: RunnableConfig) -> StateSnapshot:
+    """Return what there is to see where nothing was saved."""
+    return StateSnapshot({}, (), config, None, None, None, (), ())
 
 
 async def _shown(program: Program, taken: StateSnapshot, task: PregelTask) -> tuple[Program, StateSnapshot] | None:
@@ -262,11 +269,7 @@ def _result(cells: Cells, task: Task) -> Any:
             return value
     if cells.plan.bare or cells.plan.single is not None:
         return writes_view(cells, writes)
-    grouped: dict[str, list[Any]] = {}
-    for channel, value in writes:
-        if channel in cells.plan.state and channel != ROOT:
-            grouped.setdefault(channel, []).append(value)
-    return {key: values[0] if len(values) == 1 else {"$writes": values} for key, values in grouped.items()}
+    return result_of_writes(cells, writes)
 
 
 async def update_state(

@@ -104,9 +104,9 @@ def _task_view(run: Conductor, task: Task, thread: str) -> dict[str, Any]:
     told: dict[str, Any] = {"id": task.id, "name": task.name}
     if task.error is not None:
         told["error"] = task.error
-    elif task.finished:
-        told |= {"result": result_view(run.cells, task), "interrupts": ()}
     else:
+        if task.finished and (result := result_view(run.cells, task)):
+            told["result"] = result
         told["interrupts"] = tuple(question_view(question) for question in task.interrupts)
     told["state"] = subgraph_config(task, thread)
     return told

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import anyio
 
-from runtime.engine.projecting import node_input, updates_of_task, values_of, values_with, writes_view
+from runtime.engine.projecting import (
+    node_input,
+    result_of_writes,
+    updates_of_task,
+    values_of,
+    values_with,
+    writes_view,
+)
 from runtime.engine.resuming import waiting
 from runtime.errors import ConfigError, StreamOverflowError, UnknownStreamModeError
 from runtime.streaming.change import Change
@@ -347,7 +354,7 @@ class Hub:
         """
         told: list[tuple[str, Any]] = []
         if questions or (questions is not None and run.nested is None):
-            told.append(("updates", {INTERRUPT: tuple(questions)}))
+            told += [("updates", {INTERRUPT: asked}) for asked in _by_task(questions, tasks)]
         if questions and "values" in self.modes:
             shown: Any = None
             if run.plan.single is None:  # what a workflow function returned last time is no part of this answer
@@ -445,6 +452,13 @@ class Hub:
             await self._writable.wait()
 
 
+def _by_task(questions: Sequence[Any], tasks: Sequence[Task]) -> list[tuple[Any, ...]]:
+    """Return the questions of each task, and last those of tasks that asked in an earlier run; () at a breakpoint."""
+    left = {question.id: question for question in questions}
+    found = [tuple(left.pop(one.id) for one in waiting(task) if one.id in left) for task in tasks]
+    return [asked for asked in (*found, tuple(left.values())) if asked] or [()]
+
+
 def _alone(update: Any, key: str | None) -> Any:
     """Return an update; of one key alone only its value, or its values."""
     if key is None or update is None:
@@ -477,9 +491,10 @@ def question_view(question: Any) -> dict[str, Any]:
 
 def result_view(cells: Cells, task: Task) -> Any:
     """Return what a task wrote as ``tasks`` and ``checkpoints`` show it."""
-    shown = writes_view(cells, task.writes or ())
-    single = cells.plan.single
-    return (shown or {}) if single is None else {single: shown}
+    writes, plan = task.writes or (), cells.plan
+    if plan.single is not None:
+        return {plan.single: writes_view(cells, writes)}
+    return writes_view(cells, writes) or {} if plan.bare else result_of_writes(cells, writes)
 
 
 def _stamped(kind: str, step: int, payload: Any) -> dict[str, Any]:

@@ -29,6 +29,15 @@ async def test_a_breakpoint_in_a_subgraph_pauses_the_whole_run(saver: Any, where
     assert runs == {"a": 1, "b": 1, "end": 1}
 
 
+async def test_before_a_subgraph_there_is_nothing_to_see_in_it(saver: Any) -> None:
+    graph = chain(("p", chain("a").compile())).compile(checkpointer=saver, interrupt_before=["p"])
+    await graph.ainvoke({}, CONFIG)
+    inner = (await graph.aget_state(CONFIG, subgraphs=True)).tasks[0].state
+    assert (inner.values, inner.next, inner.tasks, inner.metadata) == ({}, (), (), None)
+    assert inner.config == (await graph.aget_state(CONFIG)).tasks[0].state
+    assert await graph.ainvoke(None, CONFIG) == {"log": ["a"]}
+
+
 async def test_it_is_streamed_once_for_the_whole_run(saver: Any) -> None:
     child = chain("a", "b").compile(interrupt_before=["b"])
     graph = chain(("p", child)).compile(checkpointer=saver)

@@ -63,7 +63,7 @@ async def test_of_a_node(database: str, opened: Any, durability: Durability) -> 
 @pytest.mark.parametrize("durability", DURABILITIES)
 async def test_of_nodes_side_by_side(database: str, opened: Any, durability: Durability) -> None:
     graph = fan(Runs().asker("l"), Runs().asker("r"), "s").compile(checkpointer=opened)
-    assert await watched(database, graph, {}, durability) == 6
+    assert await watched(database, graph, {}, durability) == 7
 
 
 @pytest.mark.parametrize("durability", DURABILITIES)

@@ -189,3 +189,40 @@ async def test_a_resumed_run_tells_first_where_it_starts_from() -> None:
         ("updates", {"b": {"log": ["b"]}}),
         ("values", {"log": ["a", "b"]}),
     ]
+
+
+async def test_updates_tell_of_questions_task_by_task_and_values_of_all() -> None:
+    async def asks(_state: Any) -> Any:
+        return {"log": [interrupt("1"), interrupt("2")]}
+
+    graph = fan(("l", asks), ("r", asks), "m", first=None, last=None).compile(InMemorySaver())
+    chunks = await collect(graph.astream({}, thread("t"), stream_mode=["updates", "values"]))
+    left, right = (await graph.aget_state(thread("t"))).interrupts
+    assert chunks[-3:] == [
+        ("updates", {"__interrupt__": (left,)}),
+        ("updates", {"__interrupt__": (right,)}),
+        ("values", {"log": ["m"], "__interrupt__": (left, right)}),
+    ]
+    answers = Command[Any](resume={left.id: "one"})  # the other, which is not run, waits as before
+    chunks = await collect(graph.astream(answers, thread("t"), stream_mode="updates"))
+    asked = [question.value for chunk in chunks for question in chunk.get("__interrupt__", ())]
+    assert asked == ["2", "1"]
+
+
+async def test_several_writes_to_a_key_are_told_apart_in_results() -> None:
+    async def writes_twice(_state: Any) -> Any:
+        return [{"log": ["1"]}, Command(update={"log": ["2"]})]
+
+    async def asks(_state: Any) -> Any:
+        return {"log": [interrupt("?")]}
+
+    graph = fan(("twice", writes_twice), ("ask", asks), first=None, last=None).compile(InMemorySaver())
+    chunks = await collect(graph.astream({}, thread("t"), stream_mode=["updates", "tasks"]))
+    assert ("updates", {"twice": [{"log": ["1"]}, {"log": ["2"]}]}) in chunks
+    results = [chunk["result"] for _, chunk in chunks if "result" in chunk and chunk["name"] == "twice"]
+    assert results == [{"log": {"$writes": [["1"], ["2"]]}}]
+    chunks = await collect(graph.astream(None, thread("t"), stream_mode="checkpoints"))
+    told_of = {task["name"]: task for task in chunks[0]["tasks"]}
+    assert told_of["twice"]["result"] == {"log": {"$writes": [["1"], ["2"]]}}
+    assert told_of["twice"]["interrupts"] == ()
+    assert [question["value"] for question in told_of["ask"]["interrupts"]] == ["?"]
