@@ -8,7 +8,6 @@ from typing import Any, TypedDict
 import anyio
 import pytest
 
-from persistence.memory import InMemorySaver
 from runtime.errors import NodeTimeoutError
 from runtime.func import entrypoint, task
 from runtime.graph import START, StateGraph
@@ -310,13 +309,13 @@ async def test_more_sync_calls_than_threads_end_all_the_same() -> None:
     assert results == [45] * 45
 
 
-async def test_calls_are_made_by_many_runs_of_one_workflow_at_once() -> None:
+async def test_calls_are_made_by_many_runs_of_one_workflow_at_once(saver: Any) -> None:
     @task
     async def double(given: int) -> int:
         await anyio.lowlevel.checkpoint()
         return 2 * given
 
-    @entrypoint(checkpointer=InMemorySaver())
+    @entrypoint(checkpointer=saver)
     async def flow(given: int) -> Any:
         return [await double(given) for _ in range(3)]
 

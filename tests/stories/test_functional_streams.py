@@ -7,7 +7,6 @@ from typing import Any, TypedDict
 import anyio
 import pytest
 
-from persistence.memory import InMemorySaver
 from runtime.config import get_stream_writer
 from runtime.func import entrypoint, task
 from runtime.graph import START, StateGraph
@@ -152,7 +151,7 @@ async def test_debug_and_checkpoints_show_the_threads_values(saver: Any) -> None
     assert (before["values"], before["next"], after["values"], after["next"]) == (2, ["flow"], 4, [])
 
 
-async def test_tasks_of_nodes_are_shown_as_well() -> None:
+async def test_tasks_of_nodes_are_shown_as_well(saver: Any) -> None:
     class State(TypedDict, total=False):
         number: int
 
@@ -162,7 +161,7 @@ async def test_tasks_of_nodes_are_shown_as_well() -> None:
     builder = StateGraph(State)
     builder.add_node("node", node)
     builder.add_edge(START, "node")
-    graph = builder.compile(checkpointer=InMemorySaver())
+    graph = builder.compile(checkpointer=saver)
     assert await collect(graph.astream({"number": 1}, CONFIG, stream_mode=["values", "updates"])) == [
         ("values", {"number": 1}),
         ("updates", {"double": 2}),
@@ -171,7 +170,7 @@ async def test_tasks_of_nodes_are_shown_as_well() -> None:
     ]
 
 
-async def test_a_workflow_inside_a_graph_is_shown_under_its_namespace() -> None:
+async def test_a_workflow_inside_a_graph_is_shown_under_its_namespace(saver: Any) -> None:
     class State(TypedDict, total=False):
         number: int
 
@@ -182,7 +181,7 @@ async def test_a_workflow_inside_a_graph_is_shown_under_its_namespace() -> None:
     builder = StateGraph(State)
     builder.add_node("node", inner)
     builder.add_edge(START, "node")
-    graph = builder.compile(checkpointer=InMemorySaver())
+    graph = builder.compile(checkpointer=saver)
     chunks = await collect(graph.astream({"number": 1}, CONFIG, stream_mode=["updates", "custom"], subgraphs=True))
     assert [(len(ns), mode, chunk) for ns, mode, chunk in chunks] == [
         (1, "custom", "doubling 1"),

@@ -10,7 +10,6 @@ import anyio
 import pytest
 from langchain_core.callbacks import AsyncCallbackManager, BaseCallbackHandler, CallbackManager
 
-from persistence.memory import InMemorySaver
 from runtime.callbacks import GraphCallbackHandler, GraphInterruptEvent, GraphResumeEvent
 from runtime.config import get_config
 from runtime.types import Command, RunnableConfig, interrupt
@@ -98,16 +97,16 @@ async def test_a_pause_is_told_once_it_can_be_answered(saver: Any) -> None:
     assert answered == ["?"]
 
 
-async def test_breakpoints_say_on_which_side_of_the_node_the_run_stops() -> None:
-    graph, watcher = chain("one", "two").compile(InMemorySaver()), Watcher()
+async def test_breakpoints_say_on_which_side_of_the_node_the_run_stops(saver: Any) -> None:
+    graph, watcher = chain("one", "two").compile(saver), Watcher()
     await graph.ainvoke({"a": 1}, watched("t", watcher), interrupt_before=["two"])
     await graph.ainvoke(None, watched("t", watcher), interrupt_after=["two"])
     assert watcher.told == [("pause", "interrupt_before", 0), RESUME, ("pause", "interrupt_after", 0)]
     assert all(event.interrupts == () for event in watcher.events if isinstance(event, GraphInterruptEvent))
 
 
-async def test_of_nested_graphs_the_outermost_tells_the_pause_and_each_tells_that_it_goes_on() -> None:
-    graph = chain(("sub", chain(("ask", ask)).compile())).compile(InMemorySaver())
+async def test_of_nested_graphs_the_outermost_tells_the_pause_and_each_tells_that_it_goes_on(saver: Any) -> None:
+    graph = chain(("sub", chain(("ask", ask)).compile())).compile(saver)
     watcher = Watcher()
     await graph.ainvoke({"a": 1}, watched("t", watcher))
     assert watcher.told == [PAUSE]
@@ -116,8 +115,8 @@ async def test_of_nested_graphs_the_outermost_tells_the_pause_and_each_tells_tha
     assert watcher.events[2].checkpoint_ns[0].startswith("sub:")
 
 
-async def test_streams_tell_too_after_the_chunk_that_shows_the_pause() -> None:
-    graph, watcher = chain(("ask", ask)).compile(InMemorySaver()), Watcher()
+async def test_streams_tell_too_after_the_chunk_that_shows_the_pause(saver: Any) -> None:
+    graph, watcher = chain(("ask", ask)).compile(saver), Watcher()
     seen: list[Any] = []
     async for chunk in graph.astream({"a": 1}, watched("t", watcher)):
         seen.append(chunk)
@@ -127,8 +126,8 @@ async def test_streams_tell_too_after_the_chunk_that_shows_the_pause() -> None:
     assert watcher.told == [PAUSE, RESUME]
 
 
-async def test_a_replay_goes_on_from_where_it_was_sent() -> None:
-    graph, watcher = chain("one", "two").compile(InMemorySaver()), Watcher()
+async def test_a_replay_goes_on_from_where_it_was_sent(saver: Any) -> None:
+    graph, watcher = chain("one", "two").compile(saver), Watcher()
     await graph.ainvoke({"a": 1}, thread("t"))
     [before] = [one async for one in graph.aget_state_history(thread("t")) if one.next == ("two",)]
     await graph.ainvoke(None, {**before.config, "callbacks": [watcher]})
@@ -165,7 +164,7 @@ async def test_a_run_may_have_an_id_given() -> None:
     assert [event.run_id for event in watcher.events] == [given, given, None]
 
 
-async def test_a_watcher_that_fails_is_logged_and_others_are_told(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_watcher_that_fails_is_logged_and_others_are_told(saver: Any, caplog: pytest.LogCaptureFixture) -> None:
     class Failing(GraphCallbackHandler):
         def on_interrupt(self, event: GraphInterruptEvent) -> None:
             del event
@@ -176,7 +175,7 @@ async def test_a_watcher_that_fails_is_logged_and_others_are_told(caplog: pytest
         raise_error = True
 
     watcher = Watcher()
-    graph = chain(("ask", ask)).compile(InMemorySaver())
+    graph = chain(("ask", ask)).compile(saver)
     with caplog.at_level(logging.WARNING, "actorgraph"):
         paused = await graph.ainvoke({"a": 1}, watched("1", Failing(), watcher))
     assert "Failing.on_interrupt failed" in caplog.text

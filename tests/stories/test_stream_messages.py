@@ -11,7 +11,6 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 from langchain_core.runnables import RunnableLambda
 
-from persistence.memory import InMemorySaver
 from runtime.errors import InvalidUpdateError
 from runtime.func import entrypoint, task
 from runtime.graph import START, MessagesState, StateGraph, add_messages, push_message
@@ -42,9 +41,9 @@ async def test_tokens_come_as_the_model_says_them_and_the_message_once() -> None
     assert {said.id for said, _ in chunks} == {"m1"}
 
 
-async def test_metadata_say_where_the_token_comes_from() -> None:
+async def test_metadata_say_where_the_token_comes_from(saver: Any) -> None:
     config = {"configurable": {"thread_id": "7"}, "tags": ["loud"], "metadata": {"team": "red"}}
-    graph = chain(("speak", speaker(tags=["mine"])), schema=MessagesState).compile(InMemorySaver())
+    graph = chain(("speak", speaker(tags=["mine"])), schema=MessagesState).compile(saver)
     chunks = await heard(graph, config=config)
     metadata = chunks[0][1]
     ns = metadata["langgraph_checkpoint_ns"]
@@ -159,10 +158,8 @@ async def test_nodes_at_once_are_told_apart() -> None:
 # ---- messages that nodes return --------------------------------------------------------------------------------------
 
 
-async def test_messages_that_a_node_returns_are_told_with_the_id_that_the_state_gives_them() -> None:
-    graph = chain(("speak", lambda _state: {"messages": whole("one", "two")}), schema=MessagesState).compile(
-        InMemorySaver()
-    )
+async def test_messages_that_a_node_returns_are_told_with_the_id_that_the_state_gives_them(saver: Any) -> None:
+    graph = chain(("speak", lambda _state: {"messages": whole("one", "two")}), schema=MessagesState).compile(saver)
     chunks = await heard(graph, config=CONFIG)
     assert told(chunks) == [("whole", "one"), ("whole", "two")]
     kept = (await graph.aget_state(CONFIG)).values["messages"]

@@ -8,7 +8,6 @@ import anyio
 import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 
-from persistence.memory import InMemorySaver
 from runtime.errors import StreamOverflowError
 from runtime.graph import START, MessagesState, StateGraph, push_message
 from runtime.streaming.hub import OVERFLOW
@@ -105,9 +104,9 @@ def test_the_blocking_door_streams_messages() -> None:
 
 
 @pytest.mark.parametrize("sync", [False, True])
-async def test_a_reader_who_leaves_in_the_middle_ends_the_run(sync: bool) -> None:
+async def test_a_reader_who_leaves_in_the_middle_ends_the_run(saver: Any, sync: bool) -> None:
     graph = chain(("speak", spoken_at_length if sync else spoken_at_leisure), "after", schema=MessagesState).compile(
-        InMemorySaver()
+        saver
     )
     with anyio.fail_after(10):
         async with graph.astream(THERE, CONFIG, stream_mode="messages") as stream:

@@ -10,7 +10,6 @@ import msgspec
 import pydantic
 import pytest
 
-from persistence.memory import InMemorySaver
 from runtime.config import get_stream_writer
 from runtime.errors import ConfigError
 from runtime.func import entrypoint
@@ -57,8 +56,8 @@ def parts(stream: Any) -> Any:
     return [{key: value for key, value in part.items() if key != "durable_upto"} for part in stream]
 
 
-async def test_parts_say_what_they_are() -> None:
-    graph = chain("one", ("ask", ask)).compile(InMemorySaver())
+async def test_parts_say_what_they_are(saver: Any) -> None:
+    graph = chain("one", ("ask", ask)).compile(saver)
     chunks: list[StreamPart] = await collect(
         graph.astream({"a": 1}, CONFIG, stream_mode=["values", "updates", "custom"], version="v2")
     )
@@ -76,10 +75,10 @@ async def test_parts_say_what_they_are() -> None:
     ]
 
 
-async def test_parts_hold_what_the_tuples_hold() -> None:
+async def test_parts_hold_what_the_tuples_hold(saver: Any) -> None:
     """One run tells the same, in either form."""
     child = chain("inner").compile()
-    graph = chain("one", ("sub", child)).compile(InMemorySaver())
+    graph = chain("one", ("sub", child)).compile(saver)
     options: dict[str, Any] = {"stream_mode": EVERYTHING, "subgraphs": True}
     plain = await collect(graph.astream({"a": 1}, thread("1"), **options))
     told = await collect(graph.astream({"a": 1}, thread("2"), version="v2", **options))
@@ -92,8 +91,8 @@ async def test_parts_hold_what_the_tuples_hold() -> None:
 
 
 @pytest.mark.parametrize("schema", [Model, Struct, Data])
-async def test_state_comes_as_its_class(schema: Any) -> None:
-    graph = chain("one", ("ask", ask), schema=schema).compile(InMemorySaver())
+async def test_state_comes_as_its_class(saver: Any, schema: Any) -> None:
+    graph = chain("one", ("ask", ask), schema=schema).compile(saver)
     options: dict[str, Any] = {"stream_mode": ["values", "tasks", "checkpoints"], "version": "v2"}
     chunks = await collect(graph.astream({"log": ["in"], "x": 1}, CONFIG, **options))
     states = [part["data"] for part in chunks if part["type"] == "values"]
@@ -123,8 +122,8 @@ async def test_values_that_make_no_instance_come_as_they_are() -> None:
     assert (await graph.ainvoke({"x": 1}, output_keys=["log"], version="v2")).value == {"log": ["one"]}
 
 
-async def test_the_output_keeps_questions_apart() -> None:
-    graph = chain("one", ("ask", ask)).compile(InMemorySaver())
+async def test_the_output_keeps_questions_apart(saver: Any) -> None:
+    graph = chain("one", ("ask", ask)).compile(saver)
     paused = await graph.ainvoke({"a": 1}, CONFIG, version="v2")
     assert paused.value == {"a": 1, "log": ["one"]}
     assert [question.value for question in paused.interrupts] == ["really?"]
@@ -135,8 +134,8 @@ async def test_the_output_keeps_questions_apart() -> None:
     assert stopped == GraphOutput({"a": 2, "log": []}, ())
 
 
-async def test_a_workflow_returns_its_value() -> None:
-    @entrypoint(InMemorySaver())
+async def test_a_workflow_returns_its_value(saver: Any) -> None:
+    @entrypoint(saver)
     async def flow(number: int) -> int:
         return number + int(interrupt("more?"))
 

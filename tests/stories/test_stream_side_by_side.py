@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from persistence.memory import InMemorySaver
 from runtime.config import get_stream_writer
 from runtime.types import Command, interrupt
 from runtime.types.streams import STREAM_MODES
@@ -47,18 +46,18 @@ def alike(parts: list[Any]) -> list[tuple[str, Any]]:
     return [(part["type"], part["data"]) for part in parts if part["type"] != "debug"]
 
 
-async def test_both_hear_all_modes() -> None:
+async def test_both_hear_all_modes(saver: Any) -> None:
     inner: list[Any] = []
-    graph = chain(("outer", streaming(chain(("write", write), "two").compile(), inner))).compile(InMemorySaver())
+    graph = chain(("outer", streaming(chain(("write", write), "two").compile(), inner))).compile(saver)
     outer = await collect(graph.astream({"a": 1}, CONFIG, stream_mode=ALL, subgraphs=True, version="v2"))
     assert {mode for mode, _ in alike(inner)} == {"values", "updates", "custom", "tasks", "checkpoints"}
     assert alike(inner) == alike([part for part in outer if part["ns"]])
     assert len(inner) == len([part for part in outer if part["ns"]])
 
 
-async def test_both_hear_a_pause_and_what_follows_it() -> None:
+async def test_both_hear_a_pause_and_what_follows_it(saver: Any) -> None:
     inner: list[Any] = []
-    graph = chain(("outer", streaming(chain(("ask", ask)).compile(), inner))).compile(InMemorySaver())
+    graph = chain(("outer", streaming(chain(("ask", ask)).compile(), inner))).compile(saver)
     steps: list[Any] = [{"a": 1}, Command(resume="yes")]
     for given in steps:
         inner.clear()
@@ -68,9 +67,9 @@ async def test_both_hear_a_pause_and_what_follows_it() -> None:
     assert ("updates", {"ask": {"log": ["yes"]}}) in alike(inner)
 
 
-async def test_both_hear_a_failure() -> None:
+async def test_both_hear_a_failure(saver: Any) -> None:
     inner: list[Any] = []
-    graph = chain(("outer", streaming(chain(("fail", fail)).compile(), inner))).compile(InMemorySaver())
+    graph = chain(("outer", streaming(chain(("fail", fail)).compile(), inner))).compile(saver)
     outer: list[Any] = []
     with pytest.raises(ValueError, match="boom"):
         async for part in graph.astream({"a": 1}, CONFIG, stream_mode=ALL, subgraphs=True, version="v2"):

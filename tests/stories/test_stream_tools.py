@@ -9,7 +9,6 @@ import pytest
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 
-from persistence.memory import InMemorySaver
 from runtime.config import get_tool_writer
 from runtime.types import Command, interrupt
 from tests.stories.graphs import CONFIG, chain, collect
@@ -113,9 +112,9 @@ async def test_a_failure_is_told_and_raised() -> None:
     assert events[1]["message"] == "no"
 
 
-async def test_a_pause_is_no_failure_and_the_call_is_told_again() -> None:
+async def test_a_pause_is_no_failure_and_the_call_is_told_again(saver: Any) -> None:
     node = calling((confirm, {"what": "sure"}))
-    graph = chain(("n", node)).compile(InMemorySaver())
+    graph = chain(("n", node)).compile(saver)
     paused = await collect(graph.astream({"a": 1}, CONFIG, stream_mode="tools"))
     assert [event["event"] for event in paused] == ["tool-started"]
     resumed = await collect(graph.astream(Command(resume="yes"), CONFIG, stream_mode="tools"))
