@@ -122,7 +122,7 @@ def reopen(tasks: Sequence[Task], resume: Any, others: Mapping[str, Task] | None
 
     Raises UnknownInterruptError as ``answer`` does.
     """
-    known = _put(tasks, others)
+    known = put(tasks, others)
     answered = []
     for key, value in reopened(tasks, resume, others).items():
         task = known[key]
@@ -144,13 +144,13 @@ def reopened(tasks: Sequence[Task], resume: Any, others: Mapping[str, Task] | No
 
     Raises UnknownInterruptError as ``answer`` does.
     """
-    known = _put(tasks, others)
+    known = put(tasks, others)
     open_ids = [question.id for task in tasks for question in waiting(task)]
     last_ids = [question.id for task in tasks for question in task.interrupts]
     return by_id(known, open_ids or last_ids or list(known), resume)
 
 
-def _put(tasks: Sequence[Task], others: Mapping[str, Task] | None) -> dict[str, Task]:
+def put(tasks: Sequence[Task], others: Mapping[str, Task] | None = None) -> dict[str, Task]:
     """Return the ids of all questions that are known to have been put, each with its task."""
     known = dict(others or {})
     for task in tasks:

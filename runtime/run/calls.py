@@ -47,7 +47,7 @@ LOG: Final = logging.getLogger("actorgraph")
 class CallTask(Task):
     """One call of a task function."""
 
-    __slots__ = ("_around", "began", "caller", "ended", "index", "through")
+    __slots__ = ("_around", "began", "caller", "ended", "index", "through", "waited")
 
     def __init__(self, node: NodePlan, around: Scope, index: int, arguments: Any) -> None:
         self.caller = around.task
@@ -59,6 +59,8 @@ class CallTask(Task):
         self.below = dict(self.caller.below)
         self.through: set[str] = set()
         """Questions that were put by it or by what it runs, as far as stored."""
+        self.waited: tuple[Any, ...] = ()
+        """Those of them that had no answer when it was made again."""
         self.began = 0
         """When it was made, counted in calls that began or ended."""
         self.ended: int | None = None
@@ -118,8 +120,15 @@ class CallTask(Task):
         """Take what was stored of it, beside the answers that its caller was given."""
         given, self.below = self.below, {}
         take(self, list(stored))
+        self.waited = waiting(self)
         self.through = {question.id for question in self.interrupts} | self.below.keys()
         self.below = {**given, **self.below}
+
+    def pauses(self, outcome: Paused) -> None:
+        """Note what it asks; earlier questions stay known, so that they can be answered anew."""
+        asked = {one.id: one for one in (*outcome.interrupts, *outcome.settled)}
+        left = {one.id for one in waiting(self)}
+        self.interrupts = (*asked.values(), *(one for one in self.interrupts if one.id not in asked.keys() | left))
 
     @property
     def passes_on(self) -> bool:
@@ -189,7 +198,7 @@ class Calls:
         self._open.setdefault(scope.task, {})[future] = None
         task.began = next(self._clock)
         left = waiting(task) if self._run.answering else ()
-        if left and not any(question.id in given for question in task.interrupts):
+        if left and not any(question.id in given for question in task.waited):
             self._asking.add(scope.task)
             future.fail(GraphInterrupt(left))  # others were answered: it is left alone
             return future
@@ -240,7 +249,7 @@ class Calls:
         if run.unsaved and not isinstance(outcome, Completed):
             await save_subgraphs(run, task)
         if isinstance(outcome, Paused):
-            task.interrupts = (*outcome.interrupts, *outcome.settled)
+            task.pauses(outcome)
         try:
             await self._record(task, _writes(task, outcome, answered=answered))
         except SerializationError as error:

@@ -382,7 +382,7 @@ class Conductor:
         self.pauses(task)
         if self.journal is not None:
             writes: list[tuple[str, Any]] = [(INTERRUPT, list(task.interrupts))]
-            if task.answers or task.below:
+            if task.answers or task.below or task.path in self.answered:
                 writes.append((RESUME, stored_answers(task)))
             self.journal.hold(self.checkpoint_id, task.id, task.path_text, writes)
             if left:

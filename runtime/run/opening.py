@@ -317,7 +317,8 @@ class Opening:
         travel = run.call.travel
         for task in on_the_way:
             task.writes = task.error = None
-            task.interrupts, task.answers, task.below = (), [], {}
+            if travel is None or not travel.answering:
+                task.interrupts, task.answers, task.below = (), [], {}
         if resume is None:
             return []
         if travel is not None and travel.answering and (self.targeted or run.nested is None):

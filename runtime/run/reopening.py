@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from typing_extensions import override
 
 from runtime.engine.questions import numbered, own_ids
-from runtime.engine.resuming import by_id, carry_over, is_id_map, reopen, reopened
+from runtime.engine.resuming import by_id, carry_over, is_id_map, put, reopen, reopened
 from runtime.engine.tasks import handler_of
-from runtime.engine.vetting import vet
+from runtime.engine.vetting import IN_ORDER, vet
 from runtime.errors import UnknownInterruptError
 from runtime.run.calls import CallTask
 from runtime.run.metadata import CALLER
 from runtime.run.travelling import Travel
-from runtime.types.constants import INTERRUPT, NS_END, NS_SEP
+from runtime.types.command import Send
+from runtime.types.constants import INTERRUPT, NS_END, NS_SEP, RESUME, TASKS
 from runtime.types.ids import interrupt_id
 
 if TYPE_CHECKING:
@@ -43,8 +44,11 @@ async def answer_anew(run: Conductor, saved: CheckpointTuple, tasks: list[Task],
     if run.journal is not None and (below := given.keys() - own):
         targets = await _targets(run, below)
         _check_reach(below - _put_by_calls(saved, tasks) - {key for asked in targets.values() for key in asked.ids})
-        places = {ns: asked.checkpoint_id for ns, asked in targets.items()}
-        run.call.travel = Travel(max(places.values(), default=run.checkpoint_id), places, answering=True)
+        places: dict[str, str] = {}
+        for ns, asked in targets.items():
+            places |= {place: at for place, at in asked.parents.items() if place not in (run.ns, *run.parents)}
+            places[ns] = asked.checkpoint_id
+        run.call.travel = Travel(run.checkpoint_id, places, answering=True)
     if not answered and not is_id_map(resume):
         run.loose_answers.append(resume)
     return answered
@@ -57,8 +61,7 @@ async def answer_on_journey(
     if run.nested is None:
         resume = await _checked(run, travel, resume)
     calls = _put_by_calls(saved, tasks) if len(tasks) == 1 else set()
-    known = {question.id for task in tasks for question in task.interrupts} | calls
-    ours = {key: value for key, value in resume.items() if key in known}
+    ours = {key: value for key, value in resume.items() if key in put(tasks) or key in calls}
     run.carried = Carried(run, tasks, resume, known=ours)
     answered = reopen(tasks, ours, dict.fromkeys(calls, tasks[0]) if calls else None)
     for task in on_the_way:
@@ -95,6 +98,7 @@ class Carried:
     def hand_on(self, call: CallTask, past_ns: str, *, again: bool) -> None:
         """Give a call what the same one had; ``again``: what it runs has to be run again."""
         if self._stale(call.around):
+            self._changed.add(call)
             return
         old = PastCall(call, past_ns)
         stored = self._run.kept.get(old.id)
@@ -187,7 +191,7 @@ async def _others(run: Conductor, saved: CheckpointTuple, tasks: list[Task], res
     (task,) = tasks
     others = _put_by_calls(saved, tasks)
     if is_id_map(resume) and run.journal is not None:
-        unknown = resume.keys() - others - own_ids(task) - {question.id for question in task.interrupts}
+        unknown = resume.keys() - others - put(tasks).keys()
         targets = await _targets(run, unknown) if unknown else {}
         inside = (asked.ids for asked in targets.values() if asked.parents.get(run.ns) == run.checkpoint_id)
         others = others.union(*inside)
@@ -217,15 +221,34 @@ async def _asking(saver: Any, thread_id: str, question_ids: Collection[str]) -> 
     """Return, by namespace, the first checkpoint of a saver at which some of these questions were put."""
     found: dict[str, _Asked] = {}
     async for each in saver.alist({"configurable": {"thread_id": thread_id}}):
-        for _, channel, value in vet(each).pending_writes or ():
-            if channel == INTERRUPT:
-                asked = value if isinstance(value, (list, tuple)) else (value,)
-                if ids := {question.id for question in asked}.intersection(question_ids):
-                    where = each.config["configurable"]
-                    ns = where.get("checkpoint_ns", "")
-                    known = found[ns].ids if ns in found else frozenset()
-                    found[ns] = _Asked(where["checkpoint_id"], known | ids, each.metadata.get("parents") or {})
+        if ids := _asked_at(vet(each)).intersection(question_ids):
+            where = each.config["configurable"]
+            ns = where.get("checkpoint_ns", "")
+            known = found[ns].ids if ns in found else frozenset()
+            found[ns] = _Asked(where["checkpoint_id"], known | ids, each.metadata.get("parents") or {})
     return found
+
+
+def _asked_at(saved: CheckpointTuple) -> set[str]:
+    """Return the ids of the questions that were put at a checkpoint, also those whose place later ones have taken."""
+    ids: set[str] = set()
+    ns = saved.config["configurable"].get("checkpoint_ns", "")
+    for task_id, channel, value in saved.pending_writes or ():
+        if channel == INTERRUPT:
+            ids.update(question.id for question in (value if isinstance(value, (list, tuple)) else (value,)))
+        elif channel == RESUME:
+            answers = value[IN_ORDER] if isinstance(value, dict) and IN_ORDER in value else value
+            for name in _due_at(saved) if isinstance(answers, list) else ():
+                task_ns = f"{ns}{NS_SEP if ns else ''}{name}{NS_END}{task_id}"
+                ids.update(interrupt_id(task_ns, number) for number in range(len(answers)))
+    return ids
+
+
+def _due_at(saved: CheckpointTuple) -> set[str]:
+    """Return the names of the nodes that were due at a checkpoint."""
+    triggered = {name.rpartition(":")[2] for name in saved.checkpoint["channel_versions"] if ":" in name}
+    sent = saved.checkpoint["channel_values"].get(TASKS) or ()
+    return triggered | {one.node for one in sent if isinstance(one, Send)}
 
 
 async def _last(journal: Journal, ns: str, caller: str | None) -> CheckpointTuple | None:
