@@ -107,6 +107,28 @@ async def forks_need_their_start(saver: Any, thread: str) -> None:
     expect(await listed(saver, config(thread)), ["004", "003"], "the thread that goes on from its head")
 
 
+async def based_writes_need_their_checkpoint(saver: Any, thread: str) -> None:
+    """What a task wrote is refused once its thread was deleted, if it is said to need its checkpoint."""
+    door = _door(saver)
+    late = Unit(thread, "", [TaskWrites("000", "late", "", [("a", [1])])], based=True)
+    for unit in (_unit(thread, 0), late):
+        await (await door.send(door.encode(unit))).wait()
+    found = await saver.aget_tuple(config(thread))
+    expect(list(map(tuple, found.pending_writes or ())) if found else None, [("late", "a", [1])], "the writes")
+    await saver.adelete_thread(thread)
+    refused = await door.send(door.encode(late))
+    try:
+        await refused.wait()
+    except CheckpointConflictError:
+        pass
+    else:
+        message = "what a task wrote was stored without the checkpoint that it needs"
+        raise ConformanceError(message)
+    await (await door.send(door.encode(_unit(thread, 0)))).wait()
+    found = await saver.aget_tuple(config(thread))
+    expect(list(found.pending_writes or ()) if found else None, [], "the writes of the thread that was deleted")
+
+
 async def tried_again(saver: Any, thread: str) -> None:
     """A unit that is sent twice, because its outcome was not known, is stored once."""
     door = _door(saver)
@@ -122,5 +144,6 @@ CHECKS: Final = (
     Check("acknowledged in order", acknowledged_in_order, "send"),
     Check("heads are compared", heads_are_compared, "send"),
     Check("forks need their start", forks_need_their_start, "send"),
+    Check("based writes need their checkpoint", based_writes_need_their_checkpoint, "send"),
     Check("tried again", tried_again, "send"),
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from persistence.contracts.lease import Lease, LeaseRow
 
@@ -51,6 +51,19 @@ class Rows(msgspec.Struct, frozen=True, eq=False):
     """The newest checkpoint that must be there, ``""`` for none; None if it does not matter."""
     lease: Lease | None = None
     """What must be, or becomes, the thread's lease; None if that does not matter."""
+    based: bool = False
+    """Whether the checkpoints that the writes are recorded against must be there."""
+
+    def bases(self) -> Iterator[CheckpointKey]:
+        """Yield the checkpoints that must be there: those that writes are recorded against, but for the unit's own."""
+        own = None if self.checkpoint is None else self.checkpoint[:3]
+        last = own
+        for rows in (self.writes, self.upserts) if self.based else ():
+            for row in rows:
+                key = row[:3]
+                if key not in (own, last):
+                    yield key
+                last = key
 
 
 class Beat(msgspec.Struct, frozen=True, eq=False):

@@ -136,3 +136,8 @@ class Unit:
     """
     lease: Lease | None = None
     """The run's lease of the thread, where the saver keeps leases; without it, or in time, the unit is refused."""
+    based: bool = False
+    """Whether the checkpoints that ``writes`` are recorded against must be there; likewise.
+
+    So what a task wrote does not outlive its thread, where no lease tells that the thread was deleted.
+    """

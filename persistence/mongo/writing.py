@@ -22,7 +22,7 @@ from persistence.mongo.lifetimes import VANISHES, dated
 from persistence.mongo.reading import OF_A_SPACE, within
 from persistence.mongo.rows import Row, Stored, Tasks, blob_document, checkpoint_document, checkpoint_id
 from persistence.writer.batching import Merged, Segment
-from persistence.writer.fencing import check_heads, forks, origin
+from persistence.writer.fencing import check_bases, check_heads, forks, origin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,10 +44,10 @@ async def commit(session: Session, segments: Sequence[Segment]) -> None:
         merged = segments[0]
         operations = kept(session, merged)
         if len(operations) == 1:  # one document is whole by itself
-            await _store(session, merged.fenced, operations)
+            await _store(session, merged, operations)
             return
         async with session.transaction():
-            await _store(session, merged.fenced, operations)
+            await _store(session, merged, operations)
         return
     async with session.transaction():
         for segment in segments:
@@ -56,7 +56,7 @@ async def commit(session: Session, segments: Sequence[Segment]) -> None:
 
 async def _carry_out(session: Session, segment: Segment) -> None:
     if isinstance(segment, Merged):
-        await _store(session, segment.fenced, kept(session, segment))
+        await _store(session, segment, kept(session, segment))
     elif isinstance(segment, DeleteThread):
         await upkeep.delete_threads(session, [segment.thread_id])
     elif isinstance(segment, CopyThread):
@@ -68,9 +68,13 @@ async def _carry_out(session: Session, segment: Segment) -> None:
         await upkeep.delete_runs(session, segment)
 
 
-async def _store(session: Session, fenced: Sequence[Fenced], operations: Sequence[Any]) -> None:
-    if any(expected is not None for _, expected in fenced):
-        await _check_heads(session, fenced)
+async def _store(session: Session, rows: Merged, operations: Sequence[Any]) -> None:
+    if any(expected is not None for _, expected in rows.fenced):
+        await _check_heads(session, rows.fenced)
+    if rows.bases:
+        names = {checkpoint_id(*key): key for key in rows.bases}
+        found = await session.find(session.living({"_id": {"$in": [*names]}}), fields=("_id",))
+        check_bases(rows.bases, {names[document["_id"]] for document in found}.__contains__)
     await session.change(operations)
 
 

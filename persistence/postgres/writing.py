@@ -13,7 +13,7 @@ from persistence.postgres.statements import QUERIES
 from persistence.writer.batching import Merged, Segment
 from persistence.writer.decoding import unreferenced
 from persistence.writer.encoding import checksum_of_facts
-from persistence.writer.fencing import forks, origin, uprooted
+from persistence.writer.fencing import baseless, forks, origin, uprooted
 from persistence.writer.leasing import Move, Stored, lost, moves
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ async def _store(session: Session, rows: Merged) -> None:
         "upserts": [(*row[:7], row[8]) for row in upserts],
     }
     while True:
-        parts["fences"] = [*fences, *((*origin(row), NO_HEAD, "") for row in started)]
+        starts = [*rows.bases, *map(origin, started)]
+        parts["fences"] = [*fences, *((*key, NO_HEAD, "") for key in starts)]
         batch = _json({name: part for name, part in parts.items() if part}).decode()
         refused = await session.rows(QUERIES["commit"], batch, *blobs)
         if not refused:
@@ -84,7 +85,10 @@ async def _store(session: Session, rows: Merged) -> None:
             raise lost({leases[-where - 1].thread_id: _found(what) for where, what in refused})
         if position <= len(fences):
             raise _conflict(fences[position - 1], head)
-        fork = started.pop(position - 1 - len(fences))
+        missing = position - 1 - len(fences)
+        if missing < len(rows.bases):
+            raise CheckpointConflictError(baseless(starts[missing]))
+        fork = started.pop(missing - len(rows.bases))
         # One that is stored is tried again, after an answer that was lost: it needs no start any more.
         if not await session.rows(QUERIES["holds"], *fork[:3]):
             raise CheckpointConflictError(uprooted(fork))

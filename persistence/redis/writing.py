@@ -15,13 +15,13 @@ from persistence.redis.scripts import DELETE, DUMP, STORE, TRIM
 from persistence.redis.server import unpacked
 from persistence.writer.batching import Merged, Segment
 from persistence.writer.encoding import ROW_OVERHEAD
-from persistence.writer.fencing import forks, uprooted
+from persistence.writer.fencing import baseless, forks, uprooted
 from persistence.writer.limits import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from persistence.contracts.backend import CheckpointRow
+    from persistence.contracts.backend import CheckpointKey, CheckpointRow
     from persistence.redis.server import Session
 
 PART: Final = 16 * MIB
@@ -60,6 +60,7 @@ class _Job:
         self.values: list[bytes] = []
         self.size = 0
         self.fences: list[Fence] = []
+        self.bases: list[CheckpointKey] = []
         self.forks: list[CheckpointRow] = []
         self.checkpoints: list[tuple[int, str, str, str, str | None, int]] = []
         self.blobs: list[tuple[int, str, int]] = []
@@ -87,20 +88,24 @@ class _Job:
         """Have it done. Raises CheckpointConflictError."""
         names = list(self.threads)
         rows = self.checkpoints, self.blobs, self.writes, self.upserts
+        based = [(self.thread(thread_id), ns, name, NO_HEAD, "") for thread_id, ns, name in self.bases]
         rooted = [(self.thread(row[0]), row[1], row[3], NO_HEAD, "", row[2]) for row in self.forks]
-        fences = [*self.fences, *rooted]
+        fences = [*self.fences, *based, *rooted]
         refused: list[Any] = await session.run(STORE, (ttl, gives_way, names, fences, *rows), self.values)
         if refused:
             position = refused[0] - 1
-            if position >= len(self.fences):
-                raise CheckpointConflictError(uprooted(self.forks[position - len(self.fences)]))
+            missing = position - len(self.fences)
+            if missing >= len(based):
+                raise CheckpointConflictError(uprooted(self.forks[missing - len(based)]))
+            if missing >= 0:
+                raise CheckpointConflictError(baseless(self.bases[missing]))
             fence = self.fences[position]
             raise _conflict(names[fence[0] - 1], fence, refused[1].decode())
 
 
 async def _store(session: Session, rows: Merged, ttl: int) -> None:
     job = _Job()
-    job.fences, job.forks = _fences(rows.fenced, job), forks(rows.fenced)
+    job.fences, job.forks, job.bases = _fences(rows.fenced, job), forks(rows.fenced), [*rows.bases]
     for row in rows.checkpoints:
         job.checkpoint(*row[:3], record(row))
     for blob_row in rows.blobs:

@@ -14,7 +14,7 @@ from persistence.sqlite.rows import checkpoint_rows
 from persistence.sqlite.statements import QUERIES
 from persistence.writer.batching import Merged, Segment
 from persistence.writer.decoding import unreferenced
-from persistence.writer.fencing import check_heads
+from persistence.writer.fencing import check_bases, check_heads
 from persistence.writer.leasing import moves, settled
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def _insert(connection: sqlite3.Connection, rows: Merged) -> None:
         _settle_leases(connection, rows.leased)
     if rows.fenced:
         check_heads(rows.fenced, _heads(connection, rows.fenced), partial(_holds, connection))
+    check_bases(rows.bases, partial(_holds, connection))
     for sql, table in (
         (_PUT_CHECKPOINT, rows.checkpoints),
         (_KEEP_BLOB, rows.blobs),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from persistence.contracts.backend import (
     Beat,
     BlobRow,
+    CheckpointKey,
     CheckpointRow,
     CopyThread,
     DeleteRuns,
@@ -35,6 +36,8 @@ class Merged:
     upserts: list[WriteRow] = field(default_factory=list)
     fenced: list[tuple[CheckpointRow, str | None]] = field(default_factory=list)
     """If a unit expects a head: every checkpoint in order, with the head it expects."""
+    bases: dict[CheckpointKey, None] = field(default_factory=dict)
+    """The checkpoints that must be there, in order, but for those that come with the units."""
     leased: list[Rows] = field(default_factory=list)
     """The units that show a lease."""
     beat: Beat | None = None
@@ -42,6 +45,9 @@ class Merged:
 
     def add(self, rows: Rows) -> None:
         """Append a unit's rows."""
+        if rows.based:
+            coming = {row[:3] for row in self.checkpoints}
+            self.bases.update(dict.fromkeys(key for key in rows.bases() if key not in coming))
         if rows.checkpoint is not None:
             if rows.expected_head is not None or self.fenced:
                 if not self.fenced:

@@ -75,7 +75,16 @@ class Encoder:
             row = _checkpoint_row(unit, unit.checkpoint, inline, rows)
             size += ROW_OVERHEAD + len(row[5]) + len(row[6])
         return Rows(
-            unit.thread_id, unit.checkpoint_ns, row, blobs, writes, upserts, size, unit.expected_head, unit.lease
+            unit.thread_id,
+            unit.checkpoint_ns,
+            row,
+            blobs,
+            writes,
+            upserts,
+            size,
+            unit.expected_head,
+            unit.lease,
+            unit.based,
         )
 
     def _check_name(self, value: str, what: str) -> None:

@@ -52,6 +52,13 @@ def check_heads(
         coming[place] = max(checkpoint_id, coming.get(place, ""))
 
 
+def check_bases(bases: Iterable[CheckpointKey], holds: Callable[[CheckpointKey], bool]) -> None:
+    """Raise CheckpointConflictError if a checkpoint that writes are recorded against is not there."""
+    for key in bases:
+        if not holds(key):
+            raise CheckpointConflictError(baseless(key))
+
+
 def forks(moves: Iterable[tuple[CheckpointRow, str | None]]) -> list[CheckpointRow]:
     """Return the checkpoints that start elsewhere than at the head they expect, and at none that comes before them."""
     before: set[CheckpointKey] = set()
@@ -75,4 +82,13 @@ def uprooted(row: CheckpointRow) -> str:
     return (
         f"Thread {thread_id!r}, namespace {ns!r}: checkpoint {parent} is gone, pruned or deleted by another writer "
         f"while a fork started from it. Checkpoint {checkpoint_id} was not saved; fork from one that is still there."
+    )
+
+
+def baseless(key: CheckpointKey) -> str:
+    """Return what to say of writes whose checkpoint is gone."""
+    thread_id, ns, checkpoint_id = key
+    return (
+        f"Thread {thread_id!r}, namespace {ns!r}: checkpoint {checkpoint_id} is gone, pruned or deleted by another "
+        "writer while tasks were at work on it. What they wrote was not saved."
     )

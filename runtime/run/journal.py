@@ -255,7 +255,7 @@ class Journal:
         if not self._held:
             return
         held, self._held = self._held, []
-        unit = Unit(self.thread_id, self.ns, writes=held, lease=self._shown(ends=ends))
+        unit = Unit(self.thread_id, self.ns, writes=held, lease=self._shown(ends=ends), based=self._based)
         if self.durability != "exit":
             await self._send(unit)
         elif frozen:
@@ -312,6 +312,11 @@ class Journal:
     async def _stored(self, request: Any) -> None:
         ack = await self._door.send(request)
         await ack.wait()
+
+    @property
+    def _based(self) -> bool:
+        """Whether writes alone must find their checkpoint: a lease tells of a deleted thread by itself."""
+        return self.lease is None
 
     def _shown(self, *, ends: bool = False) -> Lease | None:
         lease = self.lease
@@ -399,7 +404,8 @@ class Journal:
             await self._send(unit)
         elif self._buffered:
             ends = self._owns and not self._frozen
-            unit = Unit(self.thread_id, self.ns, writes=self._buffered, lease=self._shown(ends=ends))
+            shown = self._shown(ends=ends)
+            unit = Unit(self.thread_id, self.ns, writes=self._buffered, lease=shown, based=self._based)
             self._buffered = []
             await self._send(unit)
         while self._frozen:
@@ -446,7 +452,7 @@ class Journal:
             if task is None and writes[at].writes[0][0] != INTERRUPT:
                 break
             writes[at] = writes[at]._replace(writes=[(ERROR, repr(named))])
-            kept = Unit(self.thread_id, self.ns, writes=writes, lease=self._shown())
+            kept = Unit(self.thread_id, self.ns, writes=writes, lease=self._shown(), based=self._based)
             try:
                 await self._pass_on(kept, self._door.encode(kept))
             except SerializationError as another:
