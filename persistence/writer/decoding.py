@@ -11,7 +11,7 @@ from persistence.errors import CorruptDataError, DecryptionError, StoredDataErro
 from persistence.serde.serializer import Serializer, place
 from persistence.writer import plain_json
 from persistence.writer.addressing import config_of
-from persistence.writer.binding import blob_key, unbound, write_key
+from persistence.writer.binding import blob_key, open_write, unbound, write_key
 from persistence.writer.encoding import ADDITION, LINEAGE, ROWS, checksum, checksum_of_facts
 
 if TYPE_CHECKING:
@@ -170,16 +170,23 @@ class Decoder:
         where: tuple[str, ...] = (row[0], row[1], channel, version)
         if addition:
             kind, where = kind[: -len(ADDITION)], (*where, ADDITION)
-        return self._load(row, (kind, data), where, f"channel {channel!r}")
+        try:
+            typed = self._serializer.open((kind, data), place(*where)) if self._seals else (kind, data)
+            return self._serializer.loads_typed(typed)
+        except StoredDataError as error:
+            raise _unread(row, f"channel {channel!r}", error) from error
 
     def _write(self, row: CheckpointRow, write: WriteRow) -> PendingWrite:
-        thread_id, ns, checkpoint_id, task_id, idx, channel, stored, data, task_path = write
+        _, ns, checkpoint_id, task_id, idx, channel, stored, data, task_path = write
+        told = f"the write of task {task_id} to channel {channel!r}"
         kind = unbound(stored, data, write_key(ns, checkpoint_id, task_id, idx, channel, task_path))
         if kind is None:
-            self._displaced(row, f"the write of task {task_id} to channel {channel!r}")
-        where = (thread_id, ns, checkpoint_id, task_id, channel)
-        value = self._load(row, (kind, data), where, f"the write of task {task_id} to channel {channel!r}")
-        return task_id, channel, value
+            self._displaced(row, told)
+        try:
+            typed = open_write(self._serializer, kind, write) if self._seals else (kind, data)
+            return task_id, channel, self._serializer.loads_typed(typed)
+        except StoredDataError as error:
+            raise _unread(row, told, error) from error
 
     def _displaced(self, row: CheckpointRow, what: str) -> NoReturn:
         """Raise what tells of a value that was not stored under its key."""
@@ -189,14 +196,10 @@ class Decoder:
             raise DecryptionError(message)
         _corrupt(row, told)
 
-    def _load(self, row: CheckpointRow, typed: tuple[str, bytes], where: tuple[str, ...], what: str) -> Any:
-        try:
-            if self._seals:
-                typed = self._serializer.open(typed, place(*where))
-            return self._serializer.loads_typed(typed)
-        except StoredDataError as error:
-            message = f"{_title(row)}: {what} cannot be read: {error}"
-            raise type(error)(message) from error
+
+def _unread(row: CheckpointRow, what: str, error: StoredDataError) -> StoredDataError:
+    """Return the error once more, with what could not be read."""
+    return type(error)(f"{_title(row)}: {what} cannot be read: {error}")
 
 
 def pending_order(write: WriteRow) -> tuple[str, str, int]:

@@ -14,7 +14,7 @@ from persistence.errors import SerializationError
 from persistence.serde.serializer import Serializer, place
 from persistence.writer import plain_json
 from persistence.writer.addressing import name
-from persistence.writer.binding import blob_key, bound, write_key
+from persistence.writer.binding import blob_key, bound, write_key, write_place
 from persistence.writer.inlining import inlines
 
 if TYPE_CHECKING:
@@ -172,13 +172,13 @@ class Encoder:
             if channel not in names:
                 self._check_name(channel, "channel name")
             kind, data = seen.get(id(value)) or self._dump(value, seen, channel, task_id)
-            if self._seals:
-                where = place(thread_id, ns, checkpoint_id, task_id, channel)
-                kind, data = self._serializer.seal((kind, data), where)
             if channel in WRITES_IDX_MAP:
                 rows, idx = upserts, WRITES_IDX_MAP[channel]
             else:
                 rows, idx = writes, position
+            if self._seals:
+                where = write_place((thread_id, ns, checkpoint_id, task_id, idx, channel, kind, data, task_path))
+                kind, data = self._serializer.seal((kind, data), where)
             kind = bound(kind, data, write_key(ns, checkpoint_id, task_id, idx, channel, task_path))
             rows.append((thread_id, ns, checkpoint_id, task_id, idx, channel, kind, data, task_path))
             size += ROW_OVERHEAD + len(data)

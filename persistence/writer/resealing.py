@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from persistence.errors import CorruptDataError
 from persistence.serde.serializer import Serializer, place
-from persistence.writer.binding import blob_key, bound, unbound, write_key
+from persistence.writer.binding import blob_key, bound, open_write, unbound, write_key, write_place
 from persistence.writer.encoding import ADDITION
 
 if TYPE_CHECKING:
@@ -31,10 +31,12 @@ class Resealer:
 
     def write(self, row: WriteRow, thread_id: str) -> WriteRow:
         """Return the row, sealed for the other thread. Raises StoredDataError if it was not sealed for its own."""
-        source, ns, checkpoint_id, task_id, idx, channel, kind, data, task_path = row
+        _, ns, checkpoint_id, task_id, idx, channel, kind, data, task_path = row
         key = write_key(ns, checkpoint_id, task_id, idx, channel, task_path)
         kind = _own(unbound(kind, data, key), f"the write of task {task_id} to channel {channel!r}")
-        kind, data = self._move((kind, data), source, thread_id, (ns, checkpoint_id, task_id, channel))
+        plain = open_write(self._serializer, kind, row)
+        moved = (thread_id, *row[1:])
+        kind, data = self._serializer.seal(plain, write_place(moved))
         return thread_id, ns, checkpoint_id, task_id, idx, channel, bound(kind, data, key), data, task_path
 
     def _move(self, typed: tuple[str, bytes], source: str, target: str, parts: tuple[str, ...]) -> tuple[str, bytes]:

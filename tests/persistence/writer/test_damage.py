@@ -13,9 +13,11 @@ from persistence.contracts.checkpoint import (
 )
 from persistence.errors import CorruptDataError, DecryptionError, UnknownTypeError
 from persistence.serde.encrypted import EncryptedSerializer
-from persistence.serde.serializer import Serializer
+from persistence.serde.serializer import Serializer, place
+from persistence.writer.binding import open_write
 from persistence.writer.decoding import blobs_of
 from persistence.writer.encoding import Encoder, checksum
+from persistence.writer.resealing import Resealer
 from tests.persistence.writer.coding import KEY, back, damaged, forged, grown, unit
 
 
@@ -187,9 +189,9 @@ WRITE_COLUMNS = {"task_id": 3, "idx": 4, "channel": 5, "task_path": 8}
 
 @pytest.mark.parametrize("column", WRITE_COLUMNS)
 def test_a_write_under_another_key_is_told(column: str) -> None:
-    rows, place = written(), WRITE_COLUMNS[column]
+    rows, at = written(), WRITE_COLUMNS[column]
     first = list(rows.writes[0])
-    first[place] = 7 if column == "idx" else "other"
+    first[at] = 7 if column == "idx" else "other"
     with pytest.raises(CorruptDataError, match="the write of task .* to channel .* cannot be read: it was damaged, or"):
         back(Serializer(), msgspec.structs.replace(rows, writes=[tuple(first), rows.writes[1]]))
 
@@ -198,8 +200,8 @@ def test_a_write_under_another_key_is_told(column: str) -> None:
 def test_exchanged_writes_are_told(columns: tuple[int, ...]) -> None:
     rows = written()
     one, other = map(list, rows.writes)
-    for place in columns:
-        one[place], other[place] = other[place], one[place]
+    for at in columns:
+        one[at], other[at] = other[at], one[at]
     with pytest.raises(CorruptDataError, match="the write of task task to channel 'a'"):
         back(Serializer(), msgspec.structs.replace(rows, writes=[tuple(one), tuple(other)]))
 
@@ -208,8 +210,8 @@ def test_exchanged_writes_are_told(columns: tuple[int, ...]) -> None:
 def test_exchanged_values_are_told(columns: tuple[int, ...]) -> None:
     rows = written()
     one, other = map(list, rows.blobs)
-    for place in columns:
-        one[place], other[place] = other[place], one[place]
+    for at in columns:
+        one[at], other[at] = other[at], one[at]
     with pytest.raises(CorruptDataError, match="channel 'a' cannot be read: it was damaged, or belongs"):
         back(Serializer(), msgspec.structs.replace(rows, blobs=[tuple(one), tuple(other)]))
 
@@ -221,3 +223,47 @@ def test_rows_of_old_are_read_without_such_a_checksum() -> None:
     found = back(Serializer(), msgspec.structs.replace(rows, blobs=blobs, writes=writes))
     assert found.checkpoint["channel_values"] == {"a": [1], "b": [2]}
     assert [value for _, _, value in found.pending_writes or ()] == [[3], [4]]
+
+
+def sealed_writes() -> Rows:
+    """Return a checkpoint with three sealed writes of one task, all to one channel."""
+    one = unit({})
+    assert one.checkpoint is not None
+    one.writes.append(TaskWrites(one.checkpoint["id"], "task", "path", [("a", number) for number in range(3)]))
+    return Encoder(EncryptedSerializer(KEY)).encode(one)
+
+
+@pytest.mark.parametrize("column", WRITE_COLUMNS)
+def test_a_sealed_write_does_not_open_under_another_key(column: str) -> None:
+    """Not either as a row of old, whose type says nothing of its key."""
+    rows, at = sealed_writes(), WRITE_COLUMNS[column]
+    first: list[Any] = list(rows.writes[0])
+    first[at] = 7 if column == "idx" else "other"
+    first[6] = first[6].partition("@")[0]
+    with pytest.raises(DecryptionError, match="the write of task .* to channel .* cannot be read"):
+        back(EncryptedSerializer(KEY), msgspec.structs.replace(rows, writes=[tuple(first), *rows.writes[1:]]))
+
+
+def test_one_sealed_write_does_not_stand_for_another() -> None:
+    rows = sealed_writes()
+    first, second, third = rows.writes
+    forged_row = (*first[:6], second[6].partition("@")[0], *second[7:])
+    with pytest.raises(DecryptionError, match="the write of task task to channel 'a'"):
+        back(EncryptedSerializer(KEY), msgspec.structs.replace(rows, writes=[forged_row, second, third]))
+
+
+def test_sealed_writes_of_old_are_read_and_copied() -> None:
+    """They were sealed for any write of their task to the channel."""
+    serializer, rows = EncryptedSerializer(KEY), sealed_writes()
+    old = []
+    for number, row in enumerate(rows.writes):
+        typed = serializer.seal(serializer.dumps_typed(number), place(*row[:4], row[5]))
+        old.append((*row[:6], *typed, row[8]))
+    found = back(serializer, msgspec.structs.replace(rows, writes=old))
+    assert [value for _, _, value in found.pending_writes or ()] == [0, 1, 2]
+    copied = [Resealer(serializer).write(row, "u") for row in old]
+    kinds = [row[6].partition("@")[0] for row in copied]
+    opened = [open_write(serializer, kind, row) for kind, row in zip(kinds, copied, strict=True)]
+    assert list(map(serializer.loads_typed, opened)) == [0, 1, 2]
+    with pytest.raises(DecryptionError):
+        open_write(serializer, kinds[0], (*copied[0][:4], 1, *copied[0][5:]))
