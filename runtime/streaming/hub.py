@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import anyio
 
-from runtime.engine.projecting import (
-    node_input,
-    result_of_writes,
-    updates_of_task,
-    values_of,
-    values_with,
-    writes_view,
-)
+from runtime.engine.projecting import node_input, result_of_writes, updates_of_task, values_of, values_with, writes_view
 from runtime.engine.resuming import waiting
 from runtime.errors import ConfigError, StreamOverflowError, UnknownStreamModeError
 from runtime.streaming.change import Change
