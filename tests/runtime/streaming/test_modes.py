@@ -203,7 +203,7 @@ async def test_updates_tell_of_questions_task_by_task_and_values_of_all() -> Non
         ("updates", {"__interrupt__": (right,)}),
         ("values", {"log": ["m"], "__interrupt__": (left, right)}),
     ]
-    answers = Command[Any](resume={left.id: "one"})  # the other, which is not run, waits as before
+    answers: Command[Any] = Command(resume={left.id: "one"})  # the other, which is not run, waits as before
     chunks = await collect(graph.astream(answers, thread("t"), stream_mode="updates"))
     asked = [question.value for chunk in chunks for question in chunk.get("__interrupt__", ())]
     assert asked == ["2", "1"]
