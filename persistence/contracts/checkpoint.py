@@ -81,20 +81,21 @@ class CheckpointTuple(NamedTuple):
     parent_config: dict[str, Any] | None = None
     pending_writes: list[PendingWrite] | None = None
     lineage: Mapping[str, tuple[Mark, ...]] | None = None
-    """Per append-only channel, oldest first: the marks that its stored value rests on, itself last."""
+    """Per growing channel, oldest first: the marks that its stored value rests on, itself last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """What an append-only channel gained; stored instead of its whole value.
+    """What a growing channel gained; stored instead of its whole value.
 
-    ``base`` names the mark that these items follow; it need not be the preceding version, so that a value is read back
+    Items of a list or text follow what is there; those of a dict are merged into it. ``base`` names the mark that they
+    follow; it need not be the preceding version, so that a value is read back
     from a number of rows that grows with the logarithm of its age (see engine/checkpointing).
     """
 
     base: Mark
     index: int
-    items: list[Any] | str
+    items: list[Any] | str | dict[Any, Any]
 
 
 class TaskWrites(NamedTuple):
@@ -124,7 +125,7 @@ class Unit:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     changed: Mapping[str, Any] = field(default_factory=dict)
     lineage: Mapping[str, tuple[Mark, ...]] = field(default_factory=dict)
-    """Every append-only channel, changed or not: the marks its value rests on, oldest first, its own version last.
+    """Every growing channel, changed or not: the marks its value rests on, oldest first, its own version last.
 
     The first mark is a whole value (index 0), each later one an Addition to the mark before it.
     """

@@ -41,7 +41,7 @@ class _References(msgspec.Struct):
     lineage: dict[str, list[tuple[int, str | int | float, int]]] = {}
 
 
-_GROWING = frozenset({list, str})
+_GROWING = frozenset({list, str, dict})
 """Types of the values that are stored as what they gained."""
 
 DAMAGE = (msgspec.MsgspecError, UnicodeEncodeError, RecursionError)
@@ -153,7 +153,7 @@ class Decoder:
                 follows = [base.index, base.version, base.length, mark.index]
                 if type(held) is not list or held[:-1] != follows or type(held[-1]) is not type(value):
                     _corrupt(row, f"channel {channel!r} has an addition that does not follow its base")
-                value = value + held[-1]
+                value = value | held[-1] if type(value) is dict else value + held[-1]
             if len(value) != mark.length:
                 _corrupt(row, f"channel {channel!r} is {len(value)} long at version {mark.version}, not {mark.length}")
         return value

@@ -55,6 +55,8 @@ class BaseChannel(Generic[Value, Update]):
     """Whether it runs the user's own code (a reducer) on writes."""
     appends: ClassVar[bool] = False
     """Whether it mostly grows at the end, so that storage may keep additions (see engine/checkpointing)."""
+    merges: ClassVar[bool] = False
+    """Whether it merges dicts into a dict, so that storage may keep the keys that were written (``take_keys``)."""
 
     def __init__(self, typ: Any = object, key: str = "") -> None:
         self.typ = typ
@@ -110,6 +112,10 @@ class BaseChannel(Generic[Value, Update]):
     def restore(self, stored: Any) -> None:
         """Take what ``checkpoint()`` returned."""
         raise TypeError(self.__class__.__name__)
+
+    def take_keys(self) -> set[Any] | None:
+        """Return the keys of a merged dict that were written since the last call; None if they are not known."""
+        return None
 
     def copy(self) -> Self:
         """Return an independent channel with the same value."""

@@ -79,18 +79,30 @@ class BinaryOperatorAggregate(BaseChannel[Value, Value]):
     changes under it.
     """
 
-    __slots__ = ("operator", "value")
+    __slots__ = ("_keys", "operator", "value")
     folds: ClassVar[bool] = True
 
     def __init__(self, typ: Any, operator: Callable[[Any, Any], Any], key: str = "") -> None:
         super().__init__(typ, key)
         self.operator = operator
         self.value = initial_of(typ)
+        self._keys: set[Any] | None = None
+        """See ``take_keys``."""
 
     @property
     def appends(self) -> bool:  # type: ignore[override]
         """List and text concatenation only ever adds at the end; message reducers mostly do."""
         return self.operator in _APPENDING or getattr(self.operator, "appends", False)
+
+    @property
+    def merges(self) -> bool:  # type: ignore[override]
+        """Only ``operator.or_`` is known to take all that was written and to leave the rest as it is."""
+        return self.operator is operator.or_
+
+    @override
+    def take_keys(self) -> set[Any] | None:
+        keys, self._keys = self._keys, set()
+        return keys
 
     @override
     def fresh(self) -> Self:
@@ -113,7 +125,18 @@ class BinaryOperatorAggregate(BaseChannel[Value, Value]):
         if not values:
             return False
         self.value = self._folded(values)
+        if self.operator is operator.or_:
+            self._note(values)
         return True
+
+    def _note(self, values: Sequence[Any]) -> None:
+        """Note the keys that were written; none are known once anything but dicts was."""
+        if self._keys is None:
+            return
+        if type(self.value) is dict and all(type(write) is dict and OVERWRITE not in write for write in values):
+            self._keys.update(*values)
+        else:
+            self._keys = None
 
     @override
     def check(self, values: Sequence[Value]) -> None:
@@ -136,12 +159,14 @@ class BinaryOperatorAggregate(BaseChannel[Value, Value]):
     def restore(self, stored: Any) -> None:
         """Take the stored value as it is."""
         self.value = stored
+        self._keys = set() if self.merges else None
 
     @override
     def copy(self) -> Self:
         """Return one with the same value, which is shared until it is folded on."""
         channel = self.__class__.__new__(self.__class__)
         channel.typ, channel.key, channel.operator, channel.value = self.typ, self.key, self.operator, self.value
+        channel._keys = self._keys and set(self._keys)  # noqa: SLF001 - its own kind
         return channel
 
     def __eq__(self, other: object) -> bool:

@@ -1,10 +1,10 @@
 """From cells to a checkpoint and what storage needs of it.
 
-Append-only channels are stored as what they gained. Addition number i rests on addition p(i), so that a value is read
-back from few rows and no byte is stored often: with base 8, p(i) is i-1 within a group of 8, i-8 at each group's end,
-i-64 at each 64th, and so on. Reading takes at most 7 rows per level and log8(i) levels; each item is stored once per
-level. (The shape of a Fenwick tree; the doubling snapshots of a log-structured store would cost as few bytes but leave
-up to half of all additions to be read.)
+Append-only channels are stored as what they gained, dicts merged with ``operator.or_`` as what was written to them.
+Addition number i rests on addition p(i), so that a value is read back from few rows and no byte is stored often: with
+base 8, p(i) is i-1 within a group of 8, i-8 at each group's end, i-64 at each 64th, and so on. Reading takes at most 7
+rows per level and log8(i) levels; each item is stored once per level. (The shape of a Fenwick tree; the doubling
+snapshots of a log-structured store would cost as few bytes but leave up to half of all additions to be read.)
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ WORTHWHILE_ITEMS: Final = 8
 """A shorter list is stored whole: an addition's own bookkeeping would cost as much."""
 WORTHWHILE_TEXT: Final = 256
 """Likewise for text, in characters."""
+WORTHWHILE_KEYS: Final = 2
+"""Likewise for dicts: of more keys than are written, whose values may be of any size."""
 
 
 def checkpoint_of(cells: Cells, checkpoint_id: str, ts: str) -> Checkpoint:
@@ -41,13 +43,15 @@ def checkpoint_of(cells: Cells, checkpoint_id: str, ts: str) -> Checkpoint:
 def take_changes(cells: Cells, kept: dict[str, Any]) -> dict[str, Any]:
     """Return what storage lacks: changed channels with their value or addition; they then count as stored.
 
-    ``kept`` remembers, by channel, the append-only value that was stored last.
+    ``kept`` is what ``keep`` returned, by channel, and remembers what was stored last.
     """
     changes: dict[str, Any] = {}
     for key in cells.changed:
-        value = cells.stored[key]
-        if type(value) in (list, str) and cells.channels[key].appends:
+        value, kind = cells.stored[key], type(cells.stored[key])
+        if kind in (list, str) and cells.channels[key].appends:
             changes[key] = _grown(cells, key, value, kept)
+        elif kind is dict and cells.channels[key].merges:
+            changes[key] = _merged(cells, key, value, kept)
         else:
             changes[key] = value
             if key in cells.lineage:  # it was overwritten with a value of another type
@@ -66,14 +70,52 @@ def _grown(cells: Cells, key: str, value: Any, kept: dict[str, Any]) -> Any:
     least = WORTHWHILE_ITEMS if type(value) is list else WORTHWHILE_TEXT
     if marks and before is not None and len(before) >= least and _extends(value, before):
         index = marks[-1].index + 1
-        base_index = resting_on(index)
-        marks = tuple(mark for mark in marks if mark.index <= base_index)
-        if marks and marks[-1].index == base_index:
-            base = marks[-1]
-            cells.lineage[key] = (*marks, Mark(index, version, len(value)))
-            return Addition(base, index, value[base.length :])
+        bases = _bases(marks, index)
+        if bases:
+            cells.lineage[key] = (*bases, Mark(index, version, len(value)))
+            return Addition(bases[-1], index, value[bases[-1].length :])
     cells.lineage[key] = (Mark(0, version, len(value)),)
     return value
+
+
+def _merged(cells: Cells, key: str, value: dict[Any, Any], kept: dict[str, Any]) -> Any:
+    """Return likewise for a dict; ``kept`` has, by mark, the keys that were written since."""
+    version, marks, written = cells.versions[key], cells.lineage.get(key), cells.channels[key].take_keys()
+    since: dict[int, set[Any]] = kept.get(key, {})
+    if marks and written is not None:
+        index = marks[-1].index + 1
+        bases = _bases(marks, index)
+        since = {mark.index: since[mark.index] | written for mark in bases if mark.index in since}
+        keys = since.get(bases[-1].index) if bases else None
+        if keys is not None and WORTHWHILE_KEYS <= len(value) > len(keys):
+            cells.lineage[key] = (*bases, Mark(index, version, len(value)))
+            kept[key] = {**since, index: set()}
+            return Addition(bases[-1], index, {each: value[each] for each in value if each in keys})
+    cells.lineage[key] = (Mark(0, version, len(value)),)
+    kept[key] = {0: set()}
+    return value
+
+
+def keep(cells: Cells) -> dict[str, Any]:
+    """Return, by channel, what must be known of the values that storage has to store only what they gain.
+
+    The append-only value itself, or the keys written since each mark that a merged dict can rest on: none yet.
+    """
+    kept: dict[str, Any] = {}
+    for key, marks in cells.lineage.items():
+        value = cells.stored.get(key)
+        if type(value) is dict:
+            kept[key] = {marks[-1].index: set()}
+        elif value is not None:
+            kept[key] = value
+    return kept
+
+
+def _bases(marks: tuple[Mark, ...], index: int) -> tuple[Mark, ...]:
+    """Return the marks that addition number ``index`` rests on, the one before it last; none if that is not there."""
+    base_index = resting_on(index)
+    bases = tuple(mark for mark in marks if mark.index <= base_index)
+    return bases if bases and bases[-1].index == base_index else ()
 
 
 def resting_on(index: int) -> int:

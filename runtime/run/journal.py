@@ -30,7 +30,7 @@ from persistence.errors import (
     StoredDataError,
 )
 from persistence.outlasting import outlast
-from runtime.engine.checkpointing import checkpoint_of, take_changes
+from runtime.engine.checkpointing import checkpoint_of, keep, take_changes
 from runtime.engine.vetting import vet
 from runtime.run.adapting import ContractDoor
 from runtime.run.leasing import leases, opened
@@ -105,7 +105,7 @@ class Journal:
         self._owns = False
         """Whether the thread's lease is this run's own, not that of a run around it."""
         self._kept: dict[str, Any] = {}
-        """By channel, the append-only value that storage has."""
+        """By channel, what is known of the growing value that storage has (see ``engine.checkpointing.keep``)."""
         self.keeps_exit = True
         """Whether ``exit`` saves a run that ends well; a subgraph that starts afresh each time is not worth it."""
         self.marks: Any = None
@@ -199,11 +199,8 @@ class Journal:
         self._extra |= {key: metadata[key] for key in (CALLER, CALL_MARK, KEPT_AT) if key in metadata}
 
     def remember(self, cells: Cells) -> None:
-        """Note the append-only values that storage has, so that what follows is stored as additions."""
-        for key in cells.lineage:
-            value = cells.stored.get(key)
-            if value is not None:
-                self._kept[key] = value
+        """Note what storage has of values that grow, so that what follows is stored as additions."""
+        self._kept.update(keep(cells))
 
     def hold(self, checkpoint_id: str, task_id: str, path: str, writes: Pairs) -> None:
         """Record writes; they become durable with the superstep's checkpoint, or when flushed.

@@ -10,7 +10,7 @@ from runtime.engine.projecting import values_of, values_with
 from runtime.engine.scheduling import due
 from runtime.engine.tasks import Moment, handler_of
 from runtime.run.travelling import names_of
-from runtime.streaming.hub import question_view, result_view
+from runtime.streaming.payloads import question_view, result_view
 from runtime.types.config import checkpoint_config
 from runtime.types.constants import INTERRUPT
 from runtime.types.telling import add_note, described

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import anyio
 
-from runtime.engine.projecting import node_input, result_of_writes, updates_of_task, values_of, values_with, writes_view
+from runtime.engine.projecting import updates_of_task, values_of, values_with
 from runtime.engine.resuming import waiting
 from runtime.errors import ConfigError, StreamOverflowError, UnknownStreamModeError
 from runtime.streaming.change import Change
 from runtime.streaming.langchain import HEARD, handlers
 from runtime.streaming.messages import id_of, identified, messages_in, messages_of
+from runtime.streaming.payloads import alone, by_task, end_of, input_of, result_view, stamped
 from runtime.streaming.progress import Progress
 from runtime.streaming.showing import show
 from runtime.types.constants import INTERRUPT, PUSH, RETURN, START
@@ -250,7 +250,7 @@ class Hub:
 
     async def _debug(self, run: Stage, kind: str, step: int, payload: Any, due: int | None = None) -> None:
         if "debug" in self.modes:
-            await self._put(run.ns, "debug", _stamped(kind, step, payload), due)
+            await self._put(run.ns, "debug", stamped(kind, step, payload), due)
 
     def _recorded(self, run: Any) -> int:
         """Return how many checkpoints must be on disk before the state of a run is, that it has just recorded."""
@@ -276,7 +276,7 @@ class Hub:
         for task in tasks:
             if task.name == START:
                 continue
-            await self._started(run, task, task.send.arg if task.send is not None else _input_of(run.cells, task))
+            await self._started(run, task, task.send.arg if task.send is not None else input_of(run.cells, task))
 
     async def call_started(self, run: Any, task: Task) -> None:
         """Report a @task call about to run, with its arguments."""
@@ -296,7 +296,7 @@ class Hub:
             return
         if "updates" in self.modes:
             update = updates_of_task(run.cells, task, run.call.output_keys)
-            payload: dict[str, Any] = {task.name: _alone(update, run.call.output_key)}
+            payload: dict[str, Any] = {task.name: alone(update, run.call.output_key)}
             if cached:
                 payload["__metadata__"] = {"cached": True}
             await self._emit(run, "updates", payload)
@@ -320,7 +320,7 @@ class Hub:
     async def _ended(self, run: Any, task: Task, *, result: Any = None, error: Any = None) -> None:
         if task.name == START or not self.modes & {"tasks", "debug"}:
             return
-        payload = _end_of(task, result, error, ())
+        payload = end_of(task, result, error, ())
         await self._emit(run, "tasks", payload)
         await self._debug(run, "task_result", run.step, payload)
 
@@ -347,15 +347,15 @@ class Hub:
         """
         told: list[tuple[str, Any]] = []
         if questions or (questions is not None and run.nested is None):
-            told += [("updates", {INTERRUPT: asked}) for asked in _by_task(questions, tasks)]
+            told += [("updates", {INTERRUPT: asked}) for asked in by_task(questions, tasks)]
         if questions and "values" in self.modes:
             shown: Any = None
             if run.plan.single is None:  # what a workflow function returned last time is no part of this answer
                 shown = values_with(run.cells, run.call.output_keys or run.plan.state, run.finished)
             told.append(("values", self._state(run, shown, questions)))
         for task in tasks:
-            payload = _end_of(task, None, None, waiting(task))
-            told += [("tasks", payload), ("debug", _stamped("task_result", run.step, payload))]
+            payload = end_of(task, None, None, waiting(task))
+            told += [("tasks", payload), ("debug", stamped("task_result", run.step, payload))]
         self._held += [(run.ns, mode, payload) for mode, payload in told if mode in self.modes]
 
     async def release(self) -> None:
@@ -443,52 +443,3 @@ class Hub:
         """Return once the consumer has made room, or has left."""
         while self.full:
             await self._writable.wait()
-
-
-def _by_task(questions: Sequence[Any], tasks: Sequence[Task]) -> list[tuple[Any, ...]]:
-    """Return the questions of each task, and last those of tasks that asked in an earlier run; () at a breakpoint."""
-    left = {question.id: question for question in questions}
-    found = [tuple(left.pop(one.id) for one in waiting(task) if one.id in left) for task in tasks]
-    return [asked for asked in (*found, tuple(left.values())) if asked] or [()]
-
-
-def _alone(update: Any, key: str | None) -> Any:
-    """Return an update; of one key alone only its value, or its values."""
-    if key is None or update is None:
-        return update
-    return [one[key] for one in update] if isinstance(update, list) else update[key]
-
-
-def _input_of(cells: Cells, task: Task) -> Any:
-    """Return what a task's node receives; what its schema refuses, as it is: the node's failure tells of that."""
-    try:
-        return node_input(cells, task)
-    except Exception:  # noqa: BLE001 - the schema's library raises what it likes
-        return values_of(cells, task.node.schema.channels)
-
-
-def _end_of(task: Task, result: Any, error: Any, questions: Sequence[Any]) -> dict[str, Any]:
-    return {
-        "id": task.id,
-        "name": task.name,
-        "error": error,
-        "result": result if result is not None else {},
-        "interrupts": [question_view(question) for question in questions],
-    }
-
-
-def question_view(question: Any) -> dict[str, Any]:
-    """Return a question as ``tasks`` and ``checkpoints`` show it."""
-    return {"value": question.value, "id": question.id, "response_schema": question.response_schema}
-
-
-def result_view(cells: Cells, task: Task) -> Any:
-    """Return what a task wrote as ``tasks`` and ``checkpoints`` show it."""
-    writes, plan = task.writes or (), cells.plan
-    if plan.single is not None:
-        return {plan.single: writes_view(cells, writes)}
-    return writes_view(cells, writes) or {} if plan.bare else result_of_writes(cells, writes)
-
-
-def _stamped(kind: str, step: int, payload: Any) -> dict[str, Any]:
-    return {"step": step, "timestamp": datetime.now(UTC).isoformat(), "type": kind, "payload": payload}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from copy import deepcopy
 from math import ceil, log
 from typing import Annotated, Any, TypedDict
 
@@ -22,6 +23,7 @@ from runtime.engine.checkpointing import (
     WORTHWHILE_ITEMS,
     WORTHWHILE_TEXT,
     checkpoint_of,
+    keep,
     resting_on,
     take_changes,
 )
@@ -45,6 +47,8 @@ class State(TypedDict, total=False):
     delta: Annotated[list[int], DeltaChannel(gather)]
     topic: Annotated[list[int], Topic(int, accumulate=True)]
     plain: Annotated[list[int], joined]
+    merged: Annotated[dict[str, Any], operator.or_]
+    merged_there: Annotated[dict[str, Any], operator.ior]
 
 
 PLAN = plan_of(described("node", schema=State))
@@ -89,19 +93,21 @@ class Thread:
         found = self.saver.get_tuple({"configurable": {"thread_id": "t", "checkpoint_id": checkpoint_id}})
         assert found is not None
         self.cells.restore(found.checkpoint, found.lineage)
-        self.kept = {key: self.cells.stored[key] for key in self.cells.lineage if key in self.cells.stored}
+        self.kept = keep(self.cells)
         self.head = checkpoint_id
         return {key: value for key, value in found.checkpoint["channel_values"].items() if key in PLAN.state}
 
 
 def values(cells: Cells) -> dict[str, Any]:
-    return {key: cells.stored[key] for key in PLAN.state if key in cells.stored}
+    """Return copies of what is there: some is changed in place later on, as programs do."""
+    return deepcopy({key: cells.stored[key] for key in PLAN.state if key in cells.stored})
 
 
 # ---- read back equal, whatever happens -------------------------------------------------------------------------------
 
 few = st.lists(st.integers(0, 99), max_size=4)
 many = st.lists(st.integers(0, 99), min_size=5, max_size=40)
+dicts = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 9), max_size=4)
 
 
 class Branches(RuleBasedStateMachine):
@@ -141,6 +147,28 @@ class Branches(RuleBasedStateMachine):
         """As the mode does that saves when a run ends."""
         for _ in range(3):
             run.write(items=items, text="x")
+        self._save(run)
+
+    @rule(run=runs, writes=st.lists(dicts, min_size=1, max_size=20), at_once=st.integers(1, 3))
+    def merge(self, run: Thread, writes: list[dict[str, Any]], at_once: int) -> None:
+        for number, write in enumerate(writes):
+            run.write(merged=write, merged_there=write)
+            if number % at_once == 0:
+                self._save(run)
+        self._save(run)
+
+    @rule(run=runs, write=dicts)
+    def merge_what_was_changed_in_place(self, run: Thread, write: dict[str, Any]) -> None:
+        """The value that is written again is the very object that is there."""
+        held = run.cells.stored.get("merged", {}).get("log")
+        log = held if type(held) is list else []
+        log.append(len(log))
+        run.write(merged={**write, "log": log})
+        self._save(run)
+
+    @rule(run=runs, value=dicts)
+    def overwrite_what_was_merged(self, run: Thread, value: dict[str, Any]) -> None:
+        run.write(merged=Overwrite(value))
         self._save(run)
 
     @rule(run=runs, items=few | many)
@@ -303,6 +331,59 @@ def test_a_value_that_does_not_go_on_is_stored_whole(after: Any) -> None:
         thread.save()
     assert thread.stored[1]["items"] == after
     assert thread.load(str(thread.head))["items"] == after
+
+
+def merging(*writes: Any) -> Thread:
+    """Return a thread that merged these, each in a superstep of its own."""
+    thread = Thread(InMemorySaver(), "salt")
+    for write in writes:
+        thread.write(merged=write)
+        thread.save()
+    return thread
+
+
+def test_a_merged_dict_is_stored_as_what_was_written_to_it() -> None:
+    large = {name: list(range(100)) for name in "abc"}
+    thread = merging(large, {"b": [0], "d": [1]}, {"e": [2], "b": [3]})
+    assert [one["merged"] for one in thread.stored] == [
+        large,
+        Addition(Mark(0, "00000001.salt", 3), 1, {"b": [0], "d": [1]}),
+        Addition(Mark(1, "00000002.salt", 4), 2, {"b": [3], "e": [2]}),
+    ]
+    assert list(thread.load(str(thread.head))["merged"].items()) == [*(large | {"b": [3], "d": [1], "e": [2]}).items()]
+
+
+def test_at_the_end_of_a_group_it_is_all_that_was_written_since_the_base() -> None:
+    thread = merging(dict.fromkeys("abc", 0), *({f"k{number}": number} for number in range(GROUP)))
+    last = thread.stored[-1]["merged"]
+    assert (last.base.index, last.index) == (0, GROUP)
+    assert last.items == {f"k{number}": number for number in range(GROUP)}
+
+
+def test_a_run_that_goes_on_knows_only_what_it_wrote_itself() -> None:
+    thread = merging(dict.fromkeys("abcdef", 0), *({"a": number} for number in range(GROUP - 2)))
+    thread.load(str(thread.head))
+    thread.write(merged={"b": 1})
+    thread.save()
+    assert thread.stored[-1]["merged"].items == {"b": 1}
+    thread.write(merged={"c": 1})  # rests on what was there before the run
+    thread.save()
+    assert thread.stored[-1]["merged"] == {"a": GROUP - 3, "b": 1, "c": 1, "d": 0, "e": 0, "f": 0}
+
+
+@pytest.mark.parametrize("write", [dict.fromkeys("abc", 1), Overwrite({"a": 1, "z": 2}), {"__overwrite__": {"z": 1}}])
+def test_a_dict_that_was_written_whole_is_stored_whole(write: Any) -> None:
+    thread = merging(dict.fromkeys("abc", 0), write)
+    assert thread.stored[-1]["merged"] == thread.cells.stored["merged"]
+    assert type(thread.stored[-1]["merged"]) is dict
+
+
+def test_a_dict_that_its_reducer_changes_in_place_is_stored_whole() -> None:
+    thread = Thread(InMemorySaver(), "salt")
+    for number in range(3):
+        thread.write(merged_there={"a": number, "b": 0, f"k{number}": 0})
+        thread.save()
+    assert [type(one["merged_there"]) for one in thread.stored] == [dict, dict, dict]
 
 
 def test_a_text_that_does_not_go_on_is_stored_whole() -> None:
