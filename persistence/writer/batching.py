@@ -38,6 +38,9 @@ class Merged:
     """If a unit expects a head: every checkpoint in order, with the head it expects."""
     bases: dict[CheckpointKey, None] = field(default_factory=dict)
     """The checkpoints that must be there, in order, but for those that come with the units."""
+    _coming: set[CheckpointKey] = field(default_factory=set)
+    _counted: int = 0
+    """How many of the checkpoints are in that set: it is only made where bases are asked for."""
     leased: list[Rows] = field(default_factory=list)
     """The units that show a lease."""
     beat: Beat | None = None
@@ -46,8 +49,7 @@ class Merged:
     def add(self, rows: Rows) -> None:
         """Append a unit's rows."""
         if rows.based:
-            coming = {row[:3] for row in self.checkpoints}
-            self.bases.update(dict.fromkeys(key for key in rows.bases() if key not in coming))
+            self._note_bases(rows)
         if rows.checkpoint is not None:
             if rows.expected_head is not None or self.fenced:
                 if not self.fenced:
@@ -59,6 +61,11 @@ class Merged:
         self.blobs += rows.blobs
         self.writes += rows.writes
         self.upserts += rows.upserts
+
+    def _note_bases(self, rows: Rows) -> None:
+        self._coming.update(row[:3] for row in self.checkpoints[self._counted :])
+        self._counted = len(self.checkpoints)
+        self.bases.update(dict.fromkeys(key for key in rows.bases() if key not in self._coming))
 
 
 Segment = Merged | DeleteThread | CopyThread | Prune | DeleteRuns

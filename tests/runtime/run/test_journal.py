@@ -104,6 +104,11 @@ class Book:
         await self.journal.checkpoint(self.cells, minted, self.head, "loop", self.step)
         self.head, self.step = minted, self.step + 1
 
+    def store(self, checkpoint_id: str) -> None:
+        """Store what the run starts from."""
+        unit = Unit("t", "", checkpoint=_checkpoint(self.cells, checkpoint_id))
+        self.saver.send_nowait(self.saver.encode(unit))
+
     @property
     def kinds(self) -> list[tuple[int, bool]]:
         """How many tasks' writes each unit holds, and whether a checkpoint."""
@@ -149,9 +154,10 @@ async def test_exit_keeps_one_unit_for_the_end() -> None:
 
 async def test_exit_without_a_new_checkpoint_keeps_the_writes() -> None:
     book = Book("exit")
+    book.store("stored")
     book.journal.hold("stored", "task", "path", [("last", 1)])
     await book.journal.close(book.cells)
-    assert book.kinds == [(1, False)]
+    assert book.kinds == [(0, True), (1, False)]
 
 
 async def test_exit_with_nothing_to_keep_sends_nothing() -> None:
@@ -173,6 +179,7 @@ async def test_a_subgraph_that_starts_afresh_each_time_is_not_worth_its_exit() -
 async def test_what_others_may_change_is_encoded_when_it_is_handed_over() -> None:
     book = Book("exit")
     items = [1]
+    book.store("c")
     book.journal.hold("c", "task", "path", [("items", items)])
     await book.journal.flush(frozen=True)
     items.append(2)
@@ -210,7 +217,8 @@ def test_each_checkpoint_expects_the_one_before_it(durability: str, widths: list
     async def main() -> None:
         book = Book(durability)
         for width in widths:
-            tasks = [book.task(name, 1) for name in "ab"[:width]]
+            names = "ab"[:width] if book.head else ""  # at first there is nothing that tasks could start from
+            tasks = [book.task(name, 1) for name in names]
             for task in tasks:
                 book.journal.finished(task)
                 await book.journal.flush()
