@@ -422,6 +422,33 @@ async def test_a_reader_who_was_told_nothing_is_told_of_the_next_turn(
         assert {one.config["configurable"]["checkpoint_id"] for one in stored} > set(told)
 
 
+async def test_a_reader_who_was_told_something_is_not_told_it_anew(savers: Savers) -> None:
+    """Both find the thread free, and tell of their input before it is stored. Who loses then says so."""
+    graphs = [chain("one").compile(saver) for saver in savers]
+    fenced = 0
+
+    async def read(graph: Any, config: Any) -> None:
+        nonlocal fenced
+        chunks: list[Any] = []
+        try:
+            async for chunk in graph.astream({"log": ["in"]}, config, stream_mode="debug", durability="sync"):
+                chunks.append(chunk)
+        except FencedError:
+            fenced += 1
+        saved = [chunk["payload"]["metadata"]["source"] for chunk in chunks if chunk["type"] == "checkpoint"]
+        assert saved.count("input") <= 1
+
+    for turn in range(6):
+        config = {"configurable": {"thread_id": str(turn)}}
+        before = fenced
+        async with anyio.create_task_group() as group:
+            for graph in graphs:
+                group.start_soon(read, graph, config)
+        log = (await graphs[0].aget_state(config)).values["log"]
+        assert log == ["in", "one"] * (2 - (fenced - before))
+        assert line(await history(graphs[0], config))
+
+
 def test_a_silent_owner_is_dead_wherever_its_databases_clock_was_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock was set back, so that by it the owner lives on; a beat makes what is left rise. Needs no event loop."""
     now = 0.0
