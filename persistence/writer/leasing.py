@@ -60,13 +60,13 @@ def moves(units: Iterable[Rows]) -> list[Move]:
         elif (before.new_epoch, before.new_owner) == (lease.epoch, lease.owner) or (
             lease.fresh and (before.new_epoch, before.new_owner) == (lease.seen_epoch, lease.seen_owner)
         ):
-            changes = before.writes or lease.fresh or lease.ends
+            changes = lease.fresh or lease.ends  # else it leaves the lease as the units before it make it
             found[unit.thread_id] = before._replace(
                 new_epoch=lease.epoch,
                 new_owner=lease.owner,
                 graph=lease.graph,
-                held=not lease.ends,
-                writes=changes,
+                held=not lease.ends if changes else before.held,
+                writes=before.writes or changes,
                 proof=proof,
             )
         else:

@@ -70,8 +70,7 @@ class RunLease:
         """Note that a unit that shows the lease was sent."""
         if self._first is None or (self._first.done and self._first.error is not None):
             self._first = ack
-        if lease.ends:
-            self._last = ack
+        self._last = ack if lease.ends else None
 
     async def stored(self) -> None:
         """Return once the thread is this run's. Raises what kept it from being so."""

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from persistence.contracts.backend import Rows
@@ -43,6 +43,7 @@ LEASES = st.builds(
 )
 
 
+@example([("t", Lease(1, "a", "g", fresh=True, ends=True)), ("t", Lease(1, "a", "g"))])  # an end, and one that is late
 @given(st.lists(st.tuples(st.sampled_from(THREADS), st.none() | LEASES), max_size=8))
 def test_a_batch_of_units_does_what_they_do_one_by_one(shown: list[tuple[str, Lease | None]]) -> None:
     batch = [unit(thread_id, lease) for thread_id, lease in shown]

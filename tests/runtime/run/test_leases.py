@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -447,6 +448,17 @@ async def test_a_reader_who_was_told_something_is_not_told_it_anew(savers: Saver
         log = (await graphs[0].aget_state(config)).values["log"]
         assert log == ["in", "one"] * (2 - (fenced - before))
         assert line(await history(graphs[0], config))
+
+
+def test_a_run_that_sends_more_after_its_last_unit_lets_go_again() -> None:
+    """Whether the first has been stored by then or not. Needs no event loop."""
+    lease, stored = leasing.RunLease("me", "g", None), SimpleNamespace(done=True, error=None)
+    lease.sent(lease.shown(ends=True), stored)
+    assert not lease.held
+    lease.sent(lease.shown(), stored)
+    assert lease.held
+    lease.sent(lease.shown(ends=True), stored)
+    assert not lease.held
 
 
 def test_a_silent_owner_is_dead_wherever_its_databases_clock_was_set(monkeypatch: pytest.MonkeyPatch) -> None:
