@@ -157,9 +157,11 @@ class Journal:
         found: CheckpointTuple | None = await self.saver.aget_tuple({"configurable": configurable})
         return None if found is None else vet(found)
 
-    async def load_at(self, ns: str, checkpoint_id: str) -> CheckpointTuple | None:
-        """Return a checkpoint of any namespace of the thread."""
-        place = {"thread_id": self.thread_id, "checkpoint_ns": ns, "checkpoint_id": checkpoint_id}
+    async def load_at(self, ns: str, checkpoint_id: str | None) -> CheckpointTuple | None:
+        """Return a checkpoint of any namespace of the thread: the newest, if none is named."""
+        place = {"thread_id": self.thread_id, "checkpoint_ns": ns}
+        if checkpoint_id is not None:
+            place["checkpoint_id"] = checkpoint_id
         found: CheckpointTuple | None = await self.saver.aget_tuple({"configurable": place})
         return None if found is None else vet(found)
 

@@ -364,8 +364,14 @@ class Opening:
         return all(task_id == NULL_TASK_ID or channel in (ERROR, INTERRUPT) for task_id, channel, _ in writes)
 
     def _branches_when_done(self, command: Command[Any] | None) -> bool:
-        """Tell whether going back to a point where nothing is due makes that the head; answers change nothing there."""
-        return self.run.nested is None and (command is None or command.update is not None or bool(command.goto))
+        """Tell whether going back to a point where nothing is due makes that the head; answers change nothing there.
+
+        What a subgraph keeps is that of its head, also for who uses it next.
+        """
+        nested = self.run.nested
+        if nested is not None:
+            return nested.per_thread and self.sent_back and self.head != self.run.checkpoint_id
+        return command is None or command.update is not None or bool(command.goto)
 
     async def _fork(self, tasks: list[Task]) -> list[Task]:
         """Branch off the addressed checkpoint: same values, a new id, so that its old branch stays as it was."""

@@ -48,7 +48,8 @@ async def answer_anew(run: Conductor, saved: CheckpointTuple, tasks: list[Task],
         for ns, asked in targets.items():
             places |= {place: at for place, at in asked.parents.items() if place not in (run.ns, *run.parents)}
             places[ns] = asked.checkpoint_id
-        run.call.travel = Travel(run.checkpoint_id, places, answering=True)
+        callers = {ns: asked.caller for ns, asked in targets.items() if asked.caller is not None}
+        run.call.travel = Travel(run.checkpoint_id, places, callers, answering=True)
     if not answered and not is_id_map(resume):
         run.loose_answers.append(resume)
     return answered
@@ -121,10 +122,13 @@ class Carried:
 
     async def past_of(self, nested: Nested, journal: Journal, past_ns: str, caller: str) -> CheckpointTuple | None:
         """Return where a subgraph starts from that no answer leads into; ``caller``: the past id of its task."""
-        found = None
-        if not self._stale(nested.scope):
-            found = await _last(journal, past_ns, caller if nested.per_thread else None)
-        return found if found is not None else await journal.load_before(past_ns, self._start)
+        stale = self._stale(nested.scope)
+        if nested.per_thread:
+            first, last = await _ends(journal, past_ns, caller)
+            if last is not None and not stale:
+                return last
+            return await journal.load_before(past_ns, first or self._start)
+        return None if stale else await journal.load_at(past_ns, None)
 
     def ended(self, call: CallTask) -> None:
         """Note that a call has its result."""
@@ -205,6 +209,8 @@ class _Asked(NamedTuple):
     ids: frozenset[str]
     parents: Mapping[str, str]
     """Checkpoints of the graphs around it."""
+    caller: str | None
+    """The task or call that ran it, if it keeps its state."""
 
 
 async def _targets(run: Conductor, question_ids: Collection[str]) -> dict[str, _Asked]:
@@ -225,7 +231,8 @@ async def _asking(saver: Any, thread_id: str, question_ids: Collection[str]) -> 
             where = each.config["configurable"]
             ns = where.get("checkpoint_ns", "")
             known = found[ns].ids if ns in found else frozenset()
-            found[ns] = _Asked(where["checkpoint_id"], known | ids, each.metadata.get("parents") or {})
+            parents = each.metadata.get("parents") or {}
+            found[ns] = _Asked(where["checkpoint_id"], known | ids, parents, each.metadata.get(CALLER))
     return found
 
 
@@ -251,13 +258,11 @@ def _due_at(saved: CheckpointTuple) -> set[str]:
     return triggered | {one.node for one in sent if isinstance(one, Send)}
 
 
-async def _last(journal: Journal, ns: str, caller: str | None) -> CheckpointTuple | None:
-    """Return the newest checkpoint of a namespace of the thread; of a state that is kept, the newest of this caller."""
+async def _ends(journal: Journal, ns: str, caller: str) -> tuple[str | None, CheckpointTuple | None]:
+    """Return the id of the first checkpoint that a caller made of a state that is kept, and its last one."""
     place = {"configurable": {"thread_id": journal.thread_id, "checkpoint_ns": ns}}
-    newest: CheckpointTuple | None = None
-    async for found in journal.saver.alist(place, filter=None if caller is None else {CALLER: caller}, limit=1):
-        newest = vet(found)
-    return newest
+    made = [vet(found) async for found in journal.saver.alist(place, filter={CALLER: caller})]
+    return (made[-1].checkpoint["id"], made[0]) if made else (None, None)
 
 
 def _savers_below(run: Conductor) -> list[Any]:

@@ -32,6 +32,8 @@ class Travel:
     """Newest checkpoint that counts: what subgraphs did later has not happened."""
     targets: dict[str, str] = field(default_factory=dict)
     """Stored namespace to the checkpoint that its graph starts from: the addressed one, and those it was reached by."""
+    callers: dict[str, str] = field(default_factory=dict)
+    """By target, the task or call that ran the graph there, where its state is kept and so several may have run it."""
     answering: bool = False
     """Whether questions that were put at the targets are answered, maybe anew; otherwise the targets are replayed."""
     moved: dict[str, str] = field(default_factory=dict)
@@ -54,11 +56,12 @@ class Travel:
 
     def leads_into(self, task_ns: str) -> bool:
         """Tell whether a target lies inside a task; the namespace is the one of the past."""
-        return any(
-            target == place or target.startswith(place + NS_SEP)
-            for target in self.targets
-            for place in (task_ns, names_of(task_ns))
-        )
+        if any(target == task_ns or target.startswith(task_ns + NS_SEP) for target in self.targets):
+            return True
+        names, own = names_of(task_ns), task_ns.rpartition(NS_SEP)[2].partition(NS_END)[2]
+        kept = [target for target in self.targets if target == names or target.startswith(names + NS_SEP)]
+        direct = [target for target in kept if target == names or target[len(names) + 1 :].isdigit()]
+        return any(self.callers.get(target, own) == own for target in direct) if direct else bool(kept)
 
     def follow(self, old: Sequence[Task], new: Sequence[Task]) -> None:
         """Note what the tasks of a superstep are called now."""
@@ -110,5 +113,5 @@ async def rooted(program: Program, call: Call) -> Call:
         parents[config.checkpoint_ns] = config.checkpoint_id
         configurable["checkpoint_id"] = parents.pop("")
         answering = isinstance(call.input, Command) and call.input.resume is not None
-        travel = Travel(config.checkpoint_id, parents, answering)
+        travel = Travel(config.checkpoint_id, parents, answering=answering)
     return replace(call, config=parse_config({**config.raw, "configurable": configurable}), travel=travel)

@@ -6,7 +6,7 @@ from typing import Any, TypedDict
 
 import anyio
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from persistence.memory import InMemorySaver
@@ -143,6 +143,22 @@ def _all(steps: Any) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize("loop", ["asyncio", "trio"])
 @settings(max_examples=30)
+@example(  # states that calls of one function share, kept below them
+    steps=[
+        ("call", [("graph", [("ask",)]), ("kept", [("ask",)])]),
+        ("call", [("kept", [("work",)]), ("kept", [("ask",)])]),
+    ],
+    which=2,
+    again=5,
+)
+@example(
+    steps=[
+        ("call", [("kept", [("work",)]), ("ask",), ("kept", [("ask",), ("ask",)])]),
+        ("call", [("work",), ("kept", [("work",)])]),
+    ],
+    which=2,
+    again=2,
+)
 @given(steps=PROGRAMS, which=st.integers(0, 9), again=st.integers(0, 9))
 def test_as_if_it_had_been_answered_so_from_the_beginning(loop: str, steps: list[Any], which: int, again: int) -> None:
     assume(_asks(steps) and not _keeps_at_once(steps))
