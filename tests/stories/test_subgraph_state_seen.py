@@ -88,7 +88,7 @@ async def test_one_that_failed_is_shown_where_the_handler_runs_none(saver: Any) 
     assert inner.next == ("bad",)
 
 
-async def test_before_anything_ran_a_task_says_where_it_will_be(saver: Any) -> None:
+async def test_before_anything_ran_a_task_shows_an_empty_snapshot_of_where_it_will_be(saver: Any) -> None:
     child = chain("c").compile()
 
     @task
@@ -100,4 +100,7 @@ async def test_before_anything_ran_a_task_says_where_it_will_be(saver: Any) -> N
 
     graph = chain(("p", node)).compile(checkpointer=saver, interrupt_before=["p"])
     await graph.ainvoke({"log": []}, CONFIG)
-    assert (await seen(graph))["configurable"]["checkpoint_ns"].startswith("p:")
+    inner = await seen(graph)
+    assert isinstance(inner, StateSnapshot)
+    assert (inner.values, inner.next, inner.metadata) == ({}, (), None)
+    assert inner.config["configurable"]["checkpoint_ns"].startswith("p:")
