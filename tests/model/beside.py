@@ -1,7 +1,7 @@
 """The same graphs and operations on this library and on LangGraph, as plain data to compare.
 
-Left out is what differs on purpose (README, "Coming from LangGraph"): a Command beside the answer, answers to some of several
-questions, work that an edit drops, going back to a fork.
+Left out is what differs on purpose (README, "Coming from LangGraph"): a Command beside the answer, answers to some of
+several questions, work that an edit drops, going back to a fork.
 """
 
 from __future__ import annotations
