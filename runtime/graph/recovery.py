@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import anyio
 
 from persistence.errors import LeaseLostError
+from runtime.engine.cells import Cells
+from runtime.engine.vetting import vet
 from runtime.errors import ThreadBusyError, ThreadConflictError
 from runtime.run.leasing import freed, leases
 from runtime.types.config import merge_configs
@@ -51,7 +53,9 @@ async def arecover(
 
     A run counts as dead once its process has ended (seen from the same machine), or was silent for the saver's
     ``lease_seconds``. Its last superstep runs again, but for the nodes that had finished. Runs of graphs with another
-    name are left alone: give graphs that share a database names of their own (``compile(name=...)``).
+    name are left alone: give graphs that share a database names of their own (``compile(name=...)``). One that fails
+    is a failed run like any other: nobody tries it again but who resumes its thread with None. Only where it waits for
+    a node that the graph does not have is the thread left as it is, for a graph that has it.
 
     Args:
         graph: the compiled graph.
@@ -65,9 +69,13 @@ async def arecover(
         What became of each, in order of their thread ids; errors are there, not raised.
 
     Raises:
+        TypeError: the graph is not compiled.
         ValueError: there is no saver, its threads have no leases, or ``max_concurrency`` is not positive.
 
     """
+    if not hasattr(graph, "program"):
+        msg = f"arecover takes a compiled graph, not {type(graph).__name__}: use builder.compile(saver)."
+        raise TypeError(msg)
     if saver is not None and saver is not graph.checkpointer:
         graph = with_saver(graph, saver)
     saver = graph.checkpointer
@@ -107,6 +115,7 @@ async def _recovered(
     graph: CompiledStateGraph, row: LeaseRow, config: Mapping[str, Any], options: Mapping[str, Any]
 ) -> Recovered:
     try:
+        await _require_nodes(graph, row.thread_id)
         state = await graph.aget_state(config)
         if not _unfinished(state):
             await freed(graph.checkpointer, row)
@@ -119,6 +128,13 @@ async def _recovered(
     except Exception as error:  # noqa: BLE001 - one thread's failure is no reason to leave the others
         return Recovered(row.thread_id, "failed", error=error)
     return Recovered(row.thread_id, "waiting" if state.next else "finished", value)
+
+
+async def _require_nodes(graph: CompiledStateGraph, thread_id: str) -> None:
+    """Raise OrphanedTaskError if the thread waits for a node that the graph does not have: it stays as it is."""
+    saved = await graph.checkpointer.aget_tuple({"configurable": {"thread_id": thread_id}})
+    if saved is not None:
+        Cells(graph.program.plan, "").restore(vet(saved).checkpoint, saved.lineage)
 
 
 def _unfinished(state: StateSnapshot) -> bool:

@@ -26,7 +26,7 @@ from runtime.engine.writing import command_writes, input_writes
 from runtime.errors import CheckpointNotFoundError, EmptyInputError, InvalidUpdateError, UnknownInterruptError
 from runtime.run.reopening import answer_anew, answer_on_journey
 from runtime.run.telling_apart import may_have_run
-from runtime.run.travelling import Travel
+from runtime.run.travelling import Travel, branched_off
 from runtime.run.views import recorded_of
 from runtime.types.command import Command
 from runtime.types.constants import ERROR, INPUT, INTERRUPT, NS_END, NS_SEP, NULL_TASK_ID, RESUME, START
@@ -86,7 +86,7 @@ class Opening:
                 run.journal.heads[run.ns] = ""
                 return
             await self._save_previous(nested.around)
-        travelling = self._first_on_journey()
+        travelling = self._first_on_journey() and not await self._went_on()
         self.saved = await self._past() if travelling else await run.journal.load(wanted)
         if not travelling and wanted is None:
             self.head = "" if self.saved is None else self.saved.checkpoint["id"]
@@ -127,6 +127,14 @@ class Opening:
         if travel is None or nested is None or not travel.first_visit(run.ns):
             return False
         return nested.per_thread or travel.stored(run.ns) != run.ns or run.ns in travel.targets
+
+    async def _went_on(self) -> bool:
+        """Tell whether this subgraph has done something since the branch began."""
+        travel, journal = self.run.call.travel, self.run.journal
+        if travel is None or journal is None or not travel.since:
+            return False
+        newest = await journal.load(None)
+        return newest is not None and newest.checkpoint["id"] > travel.since
 
     async def _past(self) -> CheckpointTuple | None:
         """Return where a subgraph starts from, on a journey: None if it had not begun."""
@@ -252,6 +260,7 @@ class Opening:
         if command is not None and (command.update is not None or command.goto):
             forking = forking or self._second_command()
             tasks = await self._apply_command(command, tasks, record=not forking)
+        await self._bind_subgraphs(forking=forking)
         if forking and (tasks or self._branches_when_done(command)):
             tasks = await self._fork(tasks)
         starting = any(task.name == START for task in tasks)  # its superstep is not counted
@@ -372,6 +381,16 @@ class Opening:
         if nested is not None:
             return nested.per_thread and self.sent_back and self.head != self.run.checkpoint_id
         return command is None or command.update is not None or bool(command.goto)
+
+    async def _bind_subgraphs(self, *, forking: bool) -> None:
+        """On a branch that edits or forks of the past began, let subgraphs start from what they kept then."""
+        run = self.run
+        if run.nested is not None or run.call.travel is not None or run.journal is None:
+            return
+        if any(node.subgraphs for node in run.plan.nodes.values()):
+            origin = await branched_off(run.journal, self._saved)
+            if origin is not None:
+                run.call.travel = Travel(origin, since="" if forking else run.checkpoint_id)
 
     async def _fork(self, tasks: list[Task]) -> list[Task]:
         """Branch off the addressed checkpoint: same values, a new id, so that its old branch stays as it was."""

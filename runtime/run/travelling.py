@@ -19,8 +19,10 @@ from runtime.types.constants import NS_END, NS_SEP
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from persistence.contracts.checkpoint import CheckpointTuple
     from runtime.engine.tasks import Moment, Task
     from runtime.run.calls import CallTask
+    from runtime.run.journal import Journal
     from runtime.run.program import Call, Program
 
 
@@ -36,6 +38,8 @@ class Travel:
     """By target, the task or call that ran the graph there, where its state is kept and so several may have run it."""
     answering: bool = False
     """Whether questions that were put at the targets are answered, maybe anew; otherwise the targets are replayed."""
+    since: str = ""
+    """Where the branch began that is gone on with: what subgraphs did after it has happened."""
     moved: dict[str, str] = field(default_factory=dict)
     """Namespace of a task to the one that it had in the past."""
     moments: dict[str, Moment] = field(default_factory=dict)
@@ -79,6 +83,29 @@ class Travel:
         past = self.moments.get(call.moment.checkpoint_id)
         if past is not None:
             self.moved[call.ns] = call.ns_at(past, self.stored(call.caller.ns))
+
+
+async def branched_off(journal: Journal, saved: CheckpointTuple) -> str | None:
+    """Return the checkpoint of the past that edits and forks lead from to a checkpoint; None if they follow the newest.
+
+    What subgraphs keep is on the branch what it was there.
+    """
+    first, at = saved, saved
+    while _is_branch(at):
+        if at.parent_config is None:
+            return None
+        parent = await journal.load_at(journal.ns, at.parent_config["configurable"]["checkpoint_id"])
+        if parent is None:
+            return None
+        first, at = at, parent
+    if at is saved:
+        return None
+    newest = await journal.load_before(journal.ns, first.checkpoint["id"])
+    return None if newest is None or newest.checkpoint["id"] == at.checkpoint["id"] else at.checkpoint["id"]
+
+
+def _is_branch(saved: CheckpointTuple) -> bool:
+    return saved.metadata.get("source") in ("update", "fork")
 
 
 def names_of(ns: str) -> str:

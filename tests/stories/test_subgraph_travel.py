@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import operator
+from typing import Annotated, Any, TypedDict
 
 import anyio
 import pytest
@@ -376,3 +377,72 @@ async def test_a_function_asked_before_its_subgraph_is_asked_again(saver: Any) -
     assert asked(await graph.ainvoke(None, point.config)) == ["first"]  # an old answer is not used in silence
     await graph.ainvoke(Command(resume="A"), CONFIG)
     assert await graph.ainvoke(Command(resume="B"), CONFIG) == {"log": ["A", "s1", "s2", "B"]}
+
+
+def noting(*, asks: bool = False) -> StateGraph:
+    """Build a parent whose step ``p`` is a subgraph that notes, and keeps, every ``x`` it was given."""
+
+    async def look(state: Any) -> dict[str, Any]:
+        if asks:
+            interrupt("go on?")
+        return {"seen": [state["x"]]}
+
+    inner = StateGraph(Looking, output_schema=Given).add_node("look", look).add_edge(START, "look")
+    builder = StateGraph(Given).add_node("before", lambda _state: {}).add_node("p", inner.compile(checkpointer=True))
+    return builder.add_edge(START, "before").add_edge("before", "p")
+
+
+class Given(TypedDict):
+    """What the parent knows."""
+
+    x: int
+
+
+class Looking(Given):
+    """What the subgraph keeps."""
+
+    seen: Annotated[list[int], operator.add]
+
+
+async def seen(graph: Any, saver: Any) -> list[int]:
+    """What the subgraph has kept."""
+    found = await saver.aget_tuple({"configurable": {"thread_id": "t", "checkpoint_ns": "p"}})
+    return list(found.checkpoint["channel_values"]["seen"])
+
+
+@pytest.mark.parametrize("by", ["its own config", "the thread's"])
+@pytest.mark.parametrize("edits", [1, 2])
+async def test_an_edit_of_the_past_rewinds_kept_state(saver: Any, by: str, edits: int) -> None:
+    graph = noting().compile(checkpointer=saver)
+    for x in (1, 2, 3):
+        await graph.ainvoke({"x": x}, CONFIG)
+    point = [one for one in await history(graph) if one.next == ("p",)][1]
+    for again in (20, 30):  # the second branch does not see what the first one did
+        config = point.config
+        for number in range(edits):
+            config = await graph.aupdate_state(config, {"x": again + number}, as_node="before")
+        await graph.ainvoke(None, config if by == "its own config" else CONFIG)
+        assert await seen(graph, saver) == [1, again + edits - 1]
+    await graph.ainvoke({"x": 4}, CONFIG)
+    assert await seen(graph, saver) == [1, 30 + edits - 1, 4]
+
+
+async def test_a_question_on_a_branch_of_the_past_is_answered_there(saver: Any) -> None:
+    graph = noting(asks=True).compile(checkpointer=saver)
+    for x in (1, 2):
+        await graph.ainvoke({"x": x}, CONFIG)
+        await graph.ainvoke(Command(resume="yes"), CONFIG)
+    point = [one for one in await history(graph) if one.next == ("p",)][-1]
+    await graph.ainvoke(None, await graph.aupdate_state(point.config, {"x": 10}, as_node="before"))
+    assert await graph.ainvoke(Command(resume="yes"), CONFIG) == {"x": 10}
+    assert await seen(graph, saver) == [10]
+
+
+async def test_an_edit_of_the_newest_point_leaves_kept_state_alone(saver: Any) -> None:
+    graph = noting().compile(checkpointer=saver, interrupt_before=["p"])
+    await graph.ainvoke({"x": 1}, CONFIG)
+    await graph.ainvoke(None, CONFIG)
+    await graph.ainvoke({"x": 2}, CONFIG)
+    await graph.aupdate_state(CONFIG, {"x": 20}, as_node="before")
+    await graph.ainvoke(None, CONFIG)
+    assert await seen(graph, saver) == [1, 20]

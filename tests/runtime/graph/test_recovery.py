@@ -17,6 +17,7 @@ import pytest
 from persistence.memory import InMemorySaver
 from persistence.sqlite import SqliteSaver
 from runtime.cli import main
+from runtime.errors import OrphanedTaskError
 from runtime.graph.recovery import Recovered, arecover
 from runtime.types import interrupt
 from tests.stories.graphs import chain
@@ -133,6 +134,18 @@ async def test_one_that_fails_does_not_keep_the_others(died: Path) -> None:
         assert await saver.aheld_leases() == []  # their caller has been told; now it is his to resume them
 
 
+@pytest.mark.slow
+async def test_a_graph_without_the_node_that_is_due_leaves_the_thread_as_it_is(died: Path) -> None:
+    """It was renamed, or the graph is another one of the same name."""
+    async with SqliteSaver(died) as saver:
+        ended = await arecover(chain("first", "renamed", "last").compile(saver, name="worker"))
+        assert [one.status for one in ended] == ["failed"] * 3
+        assert all(isinstance(one.error, OrphanedTaskError) and "'slow'" in str(one.error) for one in ended)
+        ended = await arecover(chain("first", "slow", "last").compile(saver, name="worker"))
+        assert [one.status for one in ended] == ["finished"] * 3
+        assert ended[0].value == {"log": ["first", "slow", "last"]}
+
+
 async def test_a_thread_that_only_waits_is_left_waiting(tmp_path: Path) -> None:
     """Its process died after the question was stored and before the thread was let go."""
     path, asked = tmp_path / "threads.sqlite", 0
@@ -156,6 +169,8 @@ async def test_a_thread_that_only_waits_is_left_waiting(tmp_path: Path) -> None:
 
 
 async def test_what_cannot_be_recovered_is_said() -> None:
+    with pytest.raises(TypeError, match=r"use builder.compile\(saver\)"):
+        await arecover(chain("one"))  # type: ignore[arg-type]  # that is what is tried
     with pytest.raises(ValueError, match="no checkpointer"):
         await arecover(chain("one").compile())
     with pytest.raises(ValueError, match="keeps no leases"):
