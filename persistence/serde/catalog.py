@@ -124,8 +124,8 @@ class Catalog:
                 f"or another one was; compile the graph again, or call register_types({cls.__name__})"
             )
         return (
-            f"its class {_title(cls)} ({kind}) is not registered; call register_types({cls.__name__}), "
-            f"or annotate the graph's state schema with it"
+            f"its class {_title(cls)} ({kind}) is not registered; call register_types({cls.__name__}) of "
+            "persistence.serde, or annotate the graph's state schema with it, or what its task or entrypoint returns"
         )
 
 

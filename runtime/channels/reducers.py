@@ -97,7 +97,7 @@ class BinaryOperatorAggregate(BaseChannel[Value, Value]):
     @property
     def merges(self) -> bool:  # type: ignore[override]
         """Only ``operator.or_`` is known to take all that was written and to leave the rest as it is."""
-        return self.operator is operator.or_
+        return self.operator is operator.or_ and type(self) is BinaryOperatorAggregate
 
     @override
     def take_keys(self) -> set[Any] | None:
@@ -125,15 +125,15 @@ class BinaryOperatorAggregate(BaseChannel[Value, Value]):
         if not values:
             return False
         self.value = self._folded(values)
-        if self.operator is operator.or_:
+        if self._keys is not None:
             self._note(values)
         return True
 
     def _note(self, values: Sequence[Any]) -> None:
-        """Note the keys that were written; none are known once anything but dicts was."""
+        """Note the keys that were written; none are known once anything but plain dicts was merged."""
         if self._keys is None:
             return
-        if type(self.value) is dict and all(type(write) is dict and OVERWRITE not in write for write in values):
+        if self.merges and type(self.value) is dict and all(map(_is_merged, values)):
             self._keys.update(*values)
         else:
             self._keys = None
@@ -175,6 +175,15 @@ class BinaryOperatorAggregate(BaseChannel[Value, Value]):
         if "<lambda>" in (getattr(self.operator, "__name__", ""), getattr(other.operator, "__name__", "")):
             return True
         return bool(self.operator == other.operator)
+
+
+_TELLING: Final = frozenset({str, int, bool, bytes, type(None)})
+"""Kinds of keys that are equal to themselves once they are read again."""
+
+
+def _is_merged(write: Any) -> bool:
+    """Tell whether a write is merged key by key, and its keys can be found again."""
+    return type(write) is dict and not overwritten(write)[0] and _TELLING.issuperset(map(type, write))
 
 
 _PURE: Final = (operator.add, operator.concat, operator.or_, operator.and_)

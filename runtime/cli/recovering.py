@@ -35,7 +35,8 @@ def recover(args: argparse.Namespace, screen: Screen) -> int:
     columns = [Column("Thread", style="cyan"), Column(last), Column("Error")]
     shown = [[visible(row["thread"]), row.get("status", row.get("epoch")), row.get("error") or ""] for row in rows]
     screen.table(columns, shown)
-    screen.say(f"{counted(len(rows), 'thread')} {'would be' if args.dry_run else 'were'} continued.", "dim")
+    was = "would be" if args.dry_run else "was" if len(rows) == 1 else "were"
+    screen.say(f"{counted(len(rows), 'thread')} {was} continued.", "dim")
     return int(failed)
 
 

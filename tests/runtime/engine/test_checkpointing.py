@@ -15,7 +15,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 from persistence.contracts.checkpoint import Addition, Mark, Unit
 from persistence.memory import InMemorySaver
-from runtime.channels import DeltaChannel, Topic
+from runtime.channels import BinaryOperatorAggregate, DeltaChannel, Topic
 from runtime.engine.applying import apply
 from runtime.engine.cells import Cells
 from runtime.engine.checkpointing import (
@@ -41,6 +41,15 @@ def joined(left: list[int], right: list[int]) -> list[int]:
     return left + right
 
 
+class Newest(BinaryOperatorAggregate[dict[str, int]]):
+    """Keeps three keys."""
+
+    def update(self, values: Sequence[dict[str, int]]) -> bool:
+        changed = super().update(values)
+        self.value = dict(list(self.value.items())[-3:])
+        return changed
+
+
 class State(TypedDict, total=False):
     items: Annotated[list[int], operator.add]
     text: Annotated[str, operator.add]
@@ -49,6 +58,7 @@ class State(TypedDict, total=False):
     plain: Annotated[list[int], joined]
     merged: Annotated[dict[str, Any], operator.or_]
     merged_there: Annotated[dict[str, Any], operator.ior]
+    newest: Annotated[dict[str, int], Newest(dict, operator.or_)]
 
 
 PLAN = plan_of(described("node", schema=State))
@@ -371,11 +381,34 @@ def test_a_run_that_goes_on_knows_only_what_it_wrote_itself() -> None:
     assert thread.stored[-1]["merged"] == {"a": GROUP - 3, "b": 1, "c": 1, "d": 0, "e": 0, "f": 0}
 
 
-@pytest.mark.parametrize("write", [dict.fromkeys("abc", 1), Overwrite({"a": 1, "z": 2}), {"__overwrite__": {"z": 1}}])
-def test_a_dict_that_was_written_whole_is_stored_whole(write: Any) -> None:
+WHOLE = {
+    "all keys": dict.fromkeys("abc", 1),
+    "overwrite": Overwrite({"a": 1, "z": 2}),
+    "overwrite as a dict": {"__overwrite__": {"z": 1}},
+    "overwrite as JSON": {"type": "__overwrite__", "value": {"a": 7, "b": 7, "c": 7}},
+    "a key that equals nothing": {float("nan"): 1},
+    "a key with such a part": {(float("nan"),): 1},
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_dict_that_was_written_whole_is_stored_whole(name: str) -> None:
+    write = WHOLE[name]
     thread = merging(dict.fromkeys("abc", 0), write)
     assert thread.stored[-1]["merged"] == thread.cells.stored["merged"]
     assert type(thread.stored[-1]["merged"]) is dict
+    thread.write(merged={"b": 2})
+    thread.save()
+    assert repr(thread.load(str(thread.head))["merged"]) == repr(thread.cells.stored["merged"])
+
+
+def test_a_channel_of_a_programs_own_that_drops_keys_is_stored_whole() -> None:
+    thread = Thread(InMemorySaver(), "salt")
+    for number in range(8):
+        thread.write(newest={f"k{number}": number})
+        thread.save()
+        assert thread.load(str(thread.head))["newest"] == thread.cells.stored["newest"]
+    assert [type(one["newest"]) for one in thread.stored] == [dict] * 8
 
 
 def test_a_dict_that_its_reducer_changes_in_place_is_stored_whole() -> None:
