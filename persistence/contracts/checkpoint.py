@@ -89,8 +89,8 @@ class Addition:
     """What a growing channel gained; stored instead of its whole value.
 
     Items of a list or text follow what is there; those of a dict are merged into it. ``base`` names the mark that they
-    follow; it need not be the preceding version, so that a value is read back
-    from a number of rows that grows with the logarithm of its age (see engine/checkpointing).
+    follow; it need not be the preceding version, so that a value is read back from a number of rows that grows with the
+    logarithm of its age (see engine/checkpointing).
     """
 
     base: Mark

@@ -125,8 +125,7 @@ class BinaryOperatorAggregate(BaseChannel[Value, Value]):
         if not values:
             return False
         self.value = self._folded(values)
-        if self._keys is not None:
-            self._note(values)
+        self._note(values)
         return True
 
     def _note(self, values: Sequence[Any]) -> None:
@@ -166,7 +165,7 @@ class BinaryOperatorAggregate(BaseChannel[Value, Value]):
         """Return one with the same value, which is shared until it is folded on."""
         channel = self.__class__.__new__(self.__class__)
         channel.typ, channel.key, channel.operator, channel.value = self.typ, self.key, self.operator, self.value
-        channel._keys = self._keys and set(self._keys)  # noqa: SLF001 - its own kind
+        channel._keys = None if self._keys is None else set(self._keys)  # noqa: SLF001 - its own kind
         return channel
 
     def __eq__(self, other: object) -> bool:

@@ -363,6 +363,15 @@ def test_a_merged_dict_is_stored_as_what_was_written_to_it() -> None:
     assert list(thread.load(str(thread.head))["merged"].items()) == [*(large | {"b": [3], "d": [1], "e": [2]}).items()]
 
 
+def test_what_only_a_copy_was_given_is_not_counted_as_written() -> None:
+    """Views and checks fold into copies."""
+    thread = merging(dict.fromkeys("abc", 0))
+    thread.cells.channels["merged"].copy().update([{"a": 1}])
+    thread.write(merged={"b": 1})
+    thread.save()
+    assert thread.stored[-1]["merged"].items == {"b": 1}
+
+
 def test_at_the_end_of_a_group_it_is_all_that_was_written_since_the_base() -> None:
     thread = merging(dict.fromkeys("abc", 0), *({f"k{number}": number} for number in range(GROUP)))
     last = thread.stored[-1]["merged"]
