@@ -15,6 +15,7 @@ PersistenceError
 ├── InvalidNamespaceError     where an item is to be kept is no tuple of labels
 ├── PersistenceClosedError    the saver or store is not open, or was closed
 ├── SaverLoopError            it is open on another event loop or thread
+├── EmptyChannelError         a channel without a value was asked for it
 └── UnsupportedOperationError the saver does not offer this optional method
 """
 
@@ -89,6 +90,10 @@ class PersistenceClosedError(PersistenceError):
 
 class SaverLoopError(PersistenceError, RuntimeError):
     """The saver is open on another event loop, or waiting here would deadlock."""
+
+
+class EmptyChannelError(PersistenceError):
+    """A channel that holds no value was asked for it; ``create_checkpoint`` leaves such channels out."""
 
 
 class UnsupportedOperationError(PersistenceError, NotImplementedError):

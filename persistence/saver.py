@@ -10,6 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from persistence.contracts.checkpoint import (
+    CHECKPOINT_FORMAT,
+    ERROR,
+    INTERRUPT,
+    RESUME,
+    SCHEDULED,
+    TASKS,
     WRITES_IDX_MAP,
     Checkpoint,
     CheckpointMetadata,
@@ -17,18 +23,45 @@ from persistence.contracts.checkpoint import (
     PendingWrite,
 )
 from persistence.contracts.saver import BaseCheckpointSaver as SaverContract
+from persistence.drafting import (
+    EXCLUDED_METADATA_KEYS,
+    copy_checkpoint,
+    create_checkpoint,
+    empty_checkpoint,
+    get_checkpoint_metadata,
+    get_serializable_checkpoint_metadata,
+    uuid6,
+)
+from persistence.errors import EmptyChannelError
 from persistence.serde.serializer import Serializer
 
 __all__ = [
+    "ERROR",
+    "EXCLUDED_METADATA_KEYS",
+    "INTERRUPT",
+    "LATEST_VERSION",
+    "RESUME",
+    "SCHEDULED",
+    "TASKS",
     "WRITES_IDX_MAP",
     "BaseCheckpointSaver",
     "ChannelVersions",
     "Checkpoint",
     "CheckpointMetadata",
     "CheckpointTuple",
+    "EmptyChannelError",
     "PendingWrite",
+    "copy_checkpoint",
+    "create_checkpoint",
+    "empty_checkpoint",
     "get_checkpoint_id",
+    "get_checkpoint_metadata",
+    "get_serializable_checkpoint_metadata",
+    "uuid6",
 ]
+
+LATEST_VERSION = CHECKPOINT_FORMAT
+"""Of the form of checkpoints."""
 
 ChannelVersions = dict[str, Any]
 """Channel to version; versions of one channel can be compared."""
@@ -40,6 +73,14 @@ class BaseCheckpointSaver(SaverContract):
     def __init__(self, *, serde: Any = None) -> None:
         """Take what turns values into bytes: ``self.serde.dumps_typed(value)``, ``loads_typed``; safe by default."""
         self.serde: Any = Serializer() if serde is None else serde
+
+    def get(self, config: Mapping[str, Any]) -> Checkpoint | None:
+        """Return the addressed checkpoint alone, or the thread's newest one, by the saver's blocking ``get_tuple``."""
+        read: Any = getattr(self, "get_tuple", None)
+        if read is None:
+            raise self._lacks("get_tuple")
+        found: CheckpointTuple | None = read(config)
+        return None if found is None else found.checkpoint
 
 
 def get_checkpoint_id(config: Mapping[str, Any]) -> str | None:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from runtime.streaming.lifecycle import GraphInterruptEvent, GraphLifecycleStatus, GraphResumeEvent, LifecycleHandler
+from runtime.streaming.lifecycle import (
+    GraphInterruptEvent,
+    GraphLifecycleEvent,
+    GraphLifecycleStatus,
+    GraphResumeEvent,
+    LifecycleHandler,
+)
 
 if TYPE_CHECKING:
 
@@ -13,7 +19,13 @@ if TYPE_CHECKING:
         """Base class for what is told when a graph pauses and goes on; given in ``config["callbacks"]``."""
 
 
-__all__ = ["GraphCallbackHandler", "GraphInterruptEvent", "GraphLifecycleStatus", "GraphResumeEvent"]
+__all__ = [
+    "GraphCallbackHandler",
+    "GraphInterruptEvent",
+    "GraphLifecycleEvent",
+    "GraphLifecycleStatus",
+    "GraphResumeEvent",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -38,6 +38,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from persistence.errors import EmptyChannelError as EmptyChannel
 from runtime.interrupts import Interrupt
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class UnknownNodeError(InvalidUpdateError, ValueError):
     """A name that is no node of this graph; the message lists the known ones."""
 
 
-class EmptyChannelError(RuntimeLibraryError):
+class EmptyChannelError(RuntimeLibraryError, EmptyChannel):
     """The channel holds no value."""
 
 
@@ -141,7 +142,9 @@ class BlockingCallError(RuntimeLibraryError, RuntimeError):
 class UnknownInterruptError(RuntimeLibraryError, ValueError, RuntimeError):
     """An answer names a question that is not pending; nothing was stored."""
 
-    def __init__(self, message: str, *, reason: str, interrupt_ids: Sequence[str], pending_ids: Sequence[str]) -> None:
+    def __init__(
+        self, message: str, *, reason: str, interrupt_ids: Sequence[str] = (), pending_ids: Sequence[str] = ()
+    ) -> None:
         super().__init__(message)
         self.reason = reason
         """``not_pending``, ``empty_map`` or ``ambiguous``."""
@@ -171,8 +174,8 @@ def is_invalid_resume(error: BaseException) -> bool:
 class NodeCancelledError(RuntimeLibraryError):
     """A node raised the event loop's cancellation error although nobody had cancelled it."""
 
-    def __init__(self, message: str, *, node: str | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, node: str | None, message: str | None = None) -> None:
+        super().__init__(message or f"Node {node!r} raised its event loop's cancellation error.")
         self.node = node
         """Its name, or that of the @task function; None if it cannot be told."""
 
@@ -187,7 +190,19 @@ class StoredNodeError(RuntimeLibraryError):
 class NodeTimeoutError(RuntimeLibraryError):
     """One attempt of a node exceeded its timeout and was cancelled."""
 
-    def __init__(self, node: str, *, elapsed: float, kind: str, timeout: float) -> None:
+    def __init__(
+        self,
+        node: str,
+        elapsed: float,
+        *,
+        kind: str,
+        idle_timeout: float | None = None,
+        run_timeout: float | None = None,
+    ) -> None:
+        timeout = {"run": run_timeout, "idle": idle_timeout}.get(kind)
+        if timeout is None:
+            msg = f"kind is 'run' or 'idle', and the timeout of that kind must be given; it is {kind!r}."
+            raise ValueError(msg)
         super().__init__(
             f"Node {node!r} exceeded its {kind} timeout of {timeout:g} s (it had run {elapsed:.3f} s). "
             "Raise TimeoutPolicy, or make the node quicker."
@@ -199,16 +214,10 @@ class NodeTimeoutError(RuntimeLibraryError):
         """``run`` or ``idle``."""
         self.timeout = timeout
         """Seconds."""
-
-    @property
-    def run_timeout(self) -> float | None:
+        self.run_timeout = run_timeout
         """The timeout, if it was for the whole attempt."""
-        return self.timeout if self.kind == "run" else None
-
-    @property
-    def idle_timeout(self) -> float | None:
+        self.idle_timeout = idle_timeout
         """The timeout, if it was for a time without a sign of life."""
-        return self.timeout if self.kind == "idle" else None
 
 
 class GraphDrained(RuntimeLibraryError):  # noqa: N818 - LangGraph's public name

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
+
+from xxhash import xxh3_128_hexdigest
 
 
 @dataclass(slots=True)
@@ -16,6 +18,11 @@ class Interrupt:
     """32 hex characters; stable for (checkpoint, task, number of answers)."""
     response_schema: Any = None
     """JSON schema or type that answers are checked against, if any."""
+
+    @classmethod
+    def from_ns(cls, value: Any, ns: str, *, response_schema: Any = None) -> Self:
+        """Return the first question of the task with this namespace."""
+        return cls(value, xxh3_128_hexdigest(ns.encode("utf-8", "surrogatepass")), response_schema)
 
     def __repr__(self) -> str:
         return f"Interrupt(value={self.value!r}, id={self.id!r})"

@@ -45,6 +45,7 @@ PURE_ROOMS: Final = ("runtime/channels", "runtime/drawing", "runtime/engine", "r
 OPTIONAL: Final = {
     "cryptography",
     "graphlay",
+    "langchain",
     "langchain_core",
     "numpy",
     "pydantic",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import re
 import sys
 from pathlib import Path
@@ -29,12 +28,6 @@ def named(statement: str) -> list[object]:
 
 PORTING: Final = re.findall(r"^\| `(from .+?)` \| `(from .+?)` \|$", README, re.MULTILINE)
 
-OFFERED_THERE_ALONE: Final = [
-    name
-    for name in re.findall(r"`([\w.]+)`", README.partition("- Not offered:")[2].partition("Keywords")[0])
-    if name != "runtime.graph"
-]
-
 
 @pytest.mark.parametrize("code", blocks("python"))
 def test_examples_run(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,25 +38,6 @@ def test_examples_run(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setitem(sys.modules, "example", module)  # type hints are looked up by module
         exec(compile(code, "README.md", "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - our own text
     assert "assert" in code
-
-
-@pytest.mark.parametrize("name", OFFERED_THERE_ALONE)
-def test_what_is_said_to_be_missing_is_missing_and_is_there_in_langgraph(name: str) -> None:
-    """A name that is offered one day is no longer told to be missing."""
-    ours, theirs = importlib.import_module("runtime.graph"), importlib.import_module("langgraph.graph")
-    if name.startswith("langgraph."):
-        assert importlib.util.find_spec(name) is not None
-        assert importlib.util.find_spec(name.replace("langgraph.", "runtime.")) is None
-        return
-    compiled = importlib.import_module("langgraph.graph.state").CompiledStateGraph
-    places = [(ours, theirs), (ours.CompiledStateGraph, compiled)]
-    places += [
-        (importlib.import_module(f"runtime.{module}"), importlib.import_module(f"langgraph.{module}"))
-        for module in ("types", "runtime", "errors")
-    ]
-    places += [(ours, importlib.import_module(module)) for module in ("langgraph.pregel", "langgraph.pregel.remote")]
-    assert not any(hasattr(here, name) for here, _ in places)
-    assert any(hasattr(there, name) for _, there in places)
 
 
 def test_the_first_example_can_be_taken_in_at_a_glance() -> None:
@@ -77,7 +51,6 @@ def test_there_are_examples_and_imports_to_try() -> None:
     """A changed format would make the other tests here pass."""
     assert len(blocks("python")) > 1
     assert len(PORTING) > 10
-    assert len(OFFERED_THERE_ALONE) > 10
 
 
 @pytest.mark.parametrize(("there", "here"), PORTING)

@@ -103,7 +103,7 @@ class GetOp(NamedTuple):
 
     namespace: tuple[str, ...]
     key: str
-    refresh_ttl: bool | None = None
+    refresh_ttl: bool | None = True
     """Whether reading starts the item's time to live again; None: what the store's config says."""
 
 
@@ -115,7 +115,7 @@ class SearchOp(NamedTuple):
     limit: int = 10
     offset: int = 0
     query: str | None = None
-    refresh_ttl: bool | None = None
+    refresh_ttl: bool | None = True
 
 
 class PutOp(NamedTuple):
@@ -171,7 +171,8 @@ class IndexConfig(TypedDict, total=False):
 
     dims: int
     """Length of the vectors."""
-    embed: Embeddings | EmbeddingsFunc | AEmbeddingsFunc
+    embed: Embeddings | EmbeddingsFunc | AEmbeddingsFunc | str
+    """What turns texts into vectors; a text is a name that LangChain knows."""
     fields: list[str] | None
     """Paths of the texts to index: ``a.b``, ``a[*].b``, ``a[0]``, ``a[-1]``, ``{a,b}``; ``$`` is the whole value."""
 

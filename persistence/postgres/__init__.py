@@ -7,7 +7,7 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(message, name="asyncpg") from error
 
 from persistence.blocking import AwaitedSetup, AwaitedUpkeep
-from persistence.postgres.options import Options
+from persistence.postgres.options import Options, PoolConfig
 from persistence.postgres.saver import PostgresSaver
 from persistence.postgres.store import PostgresStore
 
@@ -20,4 +20,4 @@ class AsyncPostgresStore(AwaitedUpkeep, PostgresStore):  # type: ignore[misc]  #
     """The store under the name that async programs know, with the methods that they await."""
 
 
-__all__ = ["AsyncPostgresSaver", "AsyncPostgresStore", "Options", "PostgresSaver", "PostgresStore"]
+__all__ = ["AsyncPostgresSaver", "AsyncPostgresStore", "Options", "PoolConfig", "PostgresSaver", "PostgresStore"]

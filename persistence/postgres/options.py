@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 import asyncpg
 
@@ -15,6 +15,28 @@ SESSION: Final = {"default_transaction_isolation": "read committed", "jit": "off
 Heads are compared in READ COMMITTED. The server would compile queries whose cost it overrates, as it does not know how
 many rows a checkpoint rests on; that takes a hundred times as long as they do.
 """
+
+
+class PoolConfig(TypedDict, total=False):
+    """A pool's settings as LangGraph's programs give them; here ``pool_size`` says it all."""
+
+    min_size: int
+    """Accepted: connections are made when they are needed."""
+    max_size: int | None
+    """The ``pool_size``; its default for None."""
+    kwargs: dict[str, Any]
+    """The ``connect_arguments``: those of ``asyncpg.connect``, not of psycopg."""
+
+
+def pooled(config: PoolConfig | None, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings with those of a pool's config. Raises TypeError if it holds others."""
+    given: dict[str, Any] = dict(config or {})
+    unknown = given.keys() - PoolConfig.__annotations__.keys()
+    if unknown:
+        message = f"Unknown in pool_config: {sorted(unknown)}. Give settings of this package by name, as pool_size=4."
+        raise TypeError(message)
+    named = {"pool_size": given.get("max_size"), "connect_arguments": given.get("kwargs")}
+    return {**{name: value for name, value in named.items() if value is not None}, **settings}
 
 
 LEARNED: Final = "SELECT $1::bytea[], $2::float8[], $3::int4[], $4::int8[]"

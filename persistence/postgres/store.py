@@ -10,7 +10,7 @@ from persistence.blocking import BlockingSetup
 from persistence.contracts.store import SearchOp
 from persistence.postgres import shelved
 from persistence.postgres.backend import Database, Source
-from persistence.postgres.options import Options
+from persistence.postgres.options import Options, PoolConfig, pooled
 from persistence.postgres.saver import checked
 from persistence.postgres.sessions import Session
 from persistence.postgres.shelved import Shelves
@@ -61,16 +61,17 @@ class PostgresStore(BlockingSetup, RemoteStore[Session, Refresh]):
         conn_string: str,
         *,
         pipeline: bool = False,
+        pool_config: PoolConfig | None = None,
         index: IndexConfig | None = None,
         ttl: TTLConfig | None = None,
         **settings: Any,
     ) -> Self:
         """Return a store for a URL; open it with ``async with`` or ``with``.
 
-        ``pipeline`` is accepted for programs that pass it.
+        ``pipeline`` is accepted for programs that pass it; of ``pool_config``, ``max_size`` is the ``pool_size``.
         """
         del pipeline
-        return cls(conn_string, index=index, ttl=ttl, **settings)
+        return cls(conn_string, index=index, ttl=ttl, **pooled(pool_config, settings))
 
     async def asetup(self) -> None:
         """Create or migrate the tables; opening the store does it already."""

@@ -2,6 +2,6 @@
 
 from persistence.serde.encrypted import EncryptedSerializer
 from persistence.serde.registry import SHARED, Registry, register_types
-from persistence.serde.serializer import Serializer, place
+from persistence.serde.serializer import Serializer, SerializerProtocol, place
 
-__all__ = ["SHARED", "EncryptedSerializer", "Registry", "Serializer", "place", "register_types"]
+__all__ = ["SHARED", "EncryptedSerializer", "Registry", "Serializer", "SerializerProtocol", "place", "register_types"]

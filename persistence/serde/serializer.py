@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 import zlib
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
@@ -25,6 +25,19 @@ if TYPE_CHECKING:
 
 Typed = tuple[str, bytes]
 """A stored value: its type, and its data."""
+
+
+class SerializerProtocol(Protocol):
+    """What savers and caches of third parties may use in place of ``Serializer``."""
+
+    def dumps_typed(self, obj: Any) -> Typed:
+        """Return the stored form of a value."""
+        ...
+
+    def loads_typed(self, data: Typed) -> Any:
+        """Return the value of a stored form."""
+        ...
+
 
 ENCRYPTED: Final = "+aes"
 """How the type of an encrypted value ends."""
@@ -71,35 +84,35 @@ class Serializer:
         """Allow values of these types to be stored and rebuilt."""
         self.registry.register(*types)
 
-    def dumps_typed(self, value: object) -> Typed:
+    def dumps_typed(self, obj: object) -> Typed:
         """Return the stored form of a value.
 
         Raises:
             SerializationError: it, or something in it, cannot be stored as it is; names the type and the way to it.
         """
-        kind = type(value)
+        kind = type(obj)
         if kind is dict or kind is list:
             try:
-                payload = encode(value)
-                plain = is_plain(value)
+                payload = encode(obj)
+                plain = is_plain(obj)
             except Exception:  # noqa: BLE001 - the walk says better what is wrong
                 plain = False
             if not plain:
-                payload = self._walked(value)
-        elif value is None:
+                payload = self._walked(obj)
+        elif obj is None:
             return _NULL, b""
         elif kind is bytes:
-            return _BYTES, _CHECKSUM.pack(zlib.crc32(value, _SEED_BYTES)) + value  # type: ignore[arg-type,operator]
+            return _BYTES, _CHECKSUM.pack(zlib.crc32(obj, _SEED_BYTES)) + obj  # type: ignore[arg-type,operator]
         elif kind in SCALARS:
             try:
-                payload = encode(value)
+                payload = encode(obj)
             except (UnicodeEncodeError, OverflowError):
-                payload = self._walked(value)
+                payload = self._walked(obj)
         else:
-            payload = self._walked(value)
+            payload = self._walked(obj)
         return _MSGPACK, _CHECKSUM.pack(zlib.crc32(payload, _SEED_MSGPACK)) + payload
 
-    def loads_typed(self, typed: Typed) -> object:
+    def loads_typed(self, data: Typed) -> object:
         """Return the value of a stored form.
 
         Raises:
@@ -107,20 +120,20 @@ class Serializer:
             UnknownTypeError: it holds a class that is not registered, or something that a newer version wrote.
             DecryptionError: it is still sealed.
         """
-        kind, data = typed
+        kind, raw = data
         if kind == _MSGPACK:
-            payload = memoryview(data)[4:]
-            if data[:4] != _CHECKSUM.pack(zlib.crc32(payload, _SEED_MSGPACK)):
-                raise _damaged(data)
+            payload = memoryview(raw)[4:]
+            if raw[:4] != _CHECKSUM.pack(zlib.crc32(payload, _SEED_MSGPACK)):
+                raise _damaged(raw)
             return self._read(payload)
-        if kind == _NULL and not data:
+        if kind == _NULL and not raw:
             return None
         if kind == _BYTES:
-            raw = bytes(memoryview(data)[4:])
-            if data[:4] != _CHECKSUM.pack(zlib.crc32(raw, _SEED_BYTES)):
-                raise _damaged(data)
-            return raw
-        raise _unreadable(kind, data)
+            held = bytes(memoryview(raw)[4:])
+            if raw[:4] != _CHECKSUM.pack(zlib.crc32(held, _SEED_BYTES)):
+                raise _damaged(raw)
+            return held
+        raise _unreadable(kind, raw)
 
     def stable_form(self, value: object) -> bytes:
         """Return bytes to tell values by: the same in every process for the same value, sets in a fixed order.

@@ -53,6 +53,7 @@ class Embedder:
 
     def __init__(self, embed: Any, dims: int) -> None:
         """Find out how to call it. Raises TypeError if it cannot be called at all."""
+        embed = loaded(embed) if isinstance(embed, str) else embed
         documents = getattr(embed, "embed_documents", None) or getattr(embed, "aembed_documents", None)
         query = getattr(embed, "embed_query" if hasattr(embed, "embed_documents") else "aembed_query", None)
         if documents is None and not callable(embed):
@@ -60,8 +61,6 @@ class Embedder:
                 "An index needs embed: a function from a list of texts to a list of vectors, or an object with "
                 f"embed_documents or aembed_documents, not {embed!r:.80}."
             )
-            if isinstance(embed, str):
-                message += " What a name stands for, LangChain knows: langchain.embeddings.init_embeddings(name)."
             raise TypeError(message)
         self._dims = dims
         self._documents: Callable[[list[str]], Any] = documents or embed
@@ -75,12 +74,12 @@ class Embedder:
 
         Whatever the user's function raises comes through.
         """
-        results = [await _called(function, argument) for function, argument in self._calls(documents, queries)]
+        results = [await called(function, argument) for function, argument in self._calls(documents, queries)]
         return self._sorted_out(results, len(documents))
 
     def vectors_here(self, documents: Sequence[str], queries: Sequence[str]) -> tuple[list[bytes], list[bytes]]:
         """Do the same without an event loop of one's own: sync functions are called in this thread."""
-        results = [_waited_for(function, argument) for function, argument in self._calls(documents, queries)]
+        results = [waited_for(function, argument) for function, argument in self._calls(documents, queries)]
         return self._sorted_out(results, len(documents))
 
     def _calls(self, documents: Sequence[str], queries: Sequence[str]) -> list[tuple[Callable[[Any], Any], Any]]:
@@ -107,7 +106,24 @@ def _counted(vectors: Sequence[Vector], count: int) -> Sequence[Vector]:
     return vectors
 
 
-async def _called(function: Callable[[Any], Any], argument: object) -> Any:
+def loaded(name: str) -> Any:
+    """Return the embeddings that LangChain has under a name such as ``openai:text-embedding-3-small``.
+
+    Raises:
+        ImportError: The package ``langchain`` is not installed, or that of the provider.
+    """
+    try:
+        from langchain.embeddings import init_embeddings  # noqa: PLC0415 - optional package
+    except ImportError as error:
+        message = (
+            f"What {name!r:.80} stands for, LangChain knows: pip install langchain, and the provider's package. "
+            "Or give embed= a function from a list of texts to a list of vectors."
+        )
+        raise ImportError(message) from error
+    return init_embeddings(name)
+
+
+async def called(function: Callable[[Any], Any], argument: object) -> Any:
     """Call a user's function: an async one here, a sync one in a worker thread, given up on when cancelled."""
     if _is_async(function):
         return await function(argument)
@@ -116,7 +132,7 @@ async def _called(function: Callable[[Any], Any], argument: object) -> Any:
     return await result if inspect.isawaitable(result) else result
 
 
-def _waited_for(function: Callable[[Any], Any], argument: object) -> Any:
+def waited_for(function: Callable[[Any], Any], argument: object) -> Any:
     """Call a user's function from where nothing can be awaited."""
     result = function(argument)
     if not inspect.isawaitable(result):

@@ -41,19 +41,13 @@ _ROOT: Final = "$"
 
 def parsed(path: str) -> Path:
     """Return the steps of a path; none for the whole value. Raises ValueError if it is not well formed."""
-    steps: list[Step] = []
-    position = 0
-    while position < len(path):
-        if path[position] == "." and position:
-            position += 1
-            continue
-        part = _PART.match(path, position)
-        if part is None:
-            message = f"The path {path!r:.80} is not well formed at {path[position:]!r:.40}: write a.b, a[*].b or a[0]."
-            raise ValueError(message)
-        steps.append(_step(part))
-        position = part.end()
+    steps = [_step(part) for part in _parts(path)]
     return tuple(steps[1:] if steps[:1] == [Name(_ROOT)] else steps)
+
+
+def tokens(path: str) -> list[str]:
+    """Return the parts of a path as they are written, without periods. Raises ValueError likewise."""
+    return [part.group() for part in _parts(path)]
 
 
 def texts(value: Any, path: Path) -> Iterator[str]:
@@ -66,6 +60,20 @@ def texts(value: Any, path: Path) -> Iterator[str]:
     elif value is not None:
         is_tree = isinstance(value, Mapping | list | tuple)
         yield json.dumps(_plain(value), ensure_ascii=False, sort_keys=True) if is_tree else str(value)
+
+
+def _parts(path: str) -> Iterator[re.Match[str]]:
+    position = 0
+    while position < len(path):
+        if path[position] == "." and position:
+            position += 1
+            continue
+        part = _PART.match(path, position)
+        if part is None:
+            message = f"The path {path!r:.80} is not well formed at {path[position:]!r:.40}: write a.b, a[*].b or a[0]."
+            raise ValueError(message)
+        yield part
+        position = part.end()
 
 
 def _step(part: re.Match[str]) -> Step:

@@ -155,7 +155,7 @@ class NodeActor:
                 if not is_self_inflicted(error):
                     raise
                 msg = f"Node {task.name!r} raised {type(error).__name__} although nobody had cancelled it."
-                ended = NodeCancelledError(msg, node=task.name)
+                ended = NodeCancelledError(task.name, msg)
                 ended.__cause__ = error
                 return Failed(ended, scope.attempt)
             else:

@@ -208,7 +208,7 @@ class Supervisor:
         if not self.nursery.cancel_scope.cancel_called:
             return None
         msg = "A worker task of the run was cancelled by somebody who had not started it. Resume with None."
-        return NodeCancelledError(msg)
+        return NodeCancelledError(None, msg)
 
     def statistics(self) -> SupervisorStatistics:
         """Return how the run's actors and workers stand."""

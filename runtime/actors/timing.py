@@ -43,7 +43,7 @@ async def timed(policy: TimeoutPolicy, node: NodePlan, scope: Scope, work: Await
                 return await work
             finally:
                 scope.beat = None
-        raise NodeTimeoutError(node.name, elapsed=anyio.current_time() - begun, kind="idle", timeout=idle_for or 0.0)
+        raise NodeTimeoutError(node.name, anyio.current_time() - begun, kind="idle", idle_timeout=idle_for or 0.0)
     if whole.cancelled_caught:
-        raise NodeTimeoutError(node.name, elapsed=anyio.current_time() - begun, kind="run", timeout=run_for or 0.0)
+        raise NodeTimeoutError(node.name, anyio.current_time() - begun, kind="run", run_timeout=run_for or 0.0)
     raise AssertionError(scope)

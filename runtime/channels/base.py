@@ -62,6 +62,16 @@ class BaseChannel(Generic[Value, Update]):
         self.typ = typ
         self.key = key
 
+    @property
+    def ValueType(self) -> Any:  # noqa: N802 - LangGraph's public name
+        """The type of what readers see."""
+        return self.typ
+
+    @property
+    def UpdateType(self) -> Any:  # noqa: N802 - LangGraph's public name
+        """The type of what is written."""
+        return self.typ
+
     def fresh(self) -> Self:
         """Return an empty channel of the same kind."""
         raise TypeError(self.__class__.__name__)
@@ -102,11 +112,11 @@ class BaseChannel(Generic[Value, Update]):
         """Return what to store, or MISSING."""
         return self.peek()
 
-    def from_checkpoint(self, stored: Any) -> Self:
+    def from_checkpoint(self, checkpoint: Any) -> Self:
         """Return a channel of this kind that holds what was stored (MISSING: empty)."""
         channel = self.fresh()
-        if stored is not MISSING:
-            channel.restore(stored)
+        if checkpoint is not MISSING:
+            channel.restore(checkpoint)
         return channel
 
     def restore(self, stored: Any) -> None:

@@ -33,6 +33,18 @@ class Topic(BaseChannel[Sequence[Value], Value | list[Value]], Generic[Value]):
         """An accumulating topic only adds at the end."""
         return self.accumulate
 
+    @property
+    @override
+    def ValueType(self) -> Any:
+        """A sequence."""
+        return Sequence[self.typ]  # type: ignore[name-defined]  # a type that is known at run time only
+
+    @property
+    @override
+    def UpdateType(self) -> Any:
+        """One or several."""
+        return self.typ | list[self.typ]  # type: ignore[name-defined]
+
     @override
     def fresh(self) -> Self:
         """Return an empty one."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, Self
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Final, Generic, Self
 
 from runtime.types.parameters import ContextT
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from runtime.types.streams import StreamWriter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ExecutionInfo:
     """Which execution this is."""
 
@@ -32,6 +32,10 @@ class ExecutionInfo:
         """Equal for every execution of this task: give it to outside systems that ignore repeats."""
         return f"{self.thread_id or ''}/{self.checkpoint_ns}/{self.task_id}"
 
+    def patch(self, **overrides: Any) -> Self:
+        """Return a copy with other values in these fields."""
+        return replace(self, **overrides)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime(Generic[ContextT]):
@@ -49,9 +53,21 @@ class Runtime(Generic[ContextT]):
     server_info: Any = None
     """What a server around the graph tells; None, as there is none here."""
 
-    def override(self, **fields: Any) -> Self:
+    def override(self, **overrides: Any) -> Self:
         """Return a copy with other values in these fields."""
-        return replace(self, **fields)
+        return replace(self, **overrides)
+
+    def merge(self, other: Runtime[ContextT]) -> Self:
+        """Return a copy with what the other one was given; what it was not stays."""
+        given = {one.name: getattr(other, one.name) for one in fields(self)}
+        return replace(self, **{name: value for name, value in given.items() if value is not _DEFAULTS[name]})
+
+    def patch_execution_info(self, **overrides: Any) -> Self:
+        """Return a copy with other values in these fields of ``execution_info``. Raises RuntimeError without one."""
+        if self.execution_info is None:
+            msg = "There is no execution_info to change: this runtime belongs to no node that runs."
+            raise RuntimeError(msg)
+        return replace(self, execution_info=self.execution_info.patch(**overrides))
 
     @property
     def drain_requested(self) -> bool:
@@ -62,6 +78,9 @@ class Runtime(Generic[ContextT]):
     def drain_reason(self) -> str | None:
         """Why it was asked to."""
         return None if self.control is None else self.control.drain_reason
+
+
+_DEFAULTS: Final = {one.name: one.default for one in fields(Runtime)}
 
 
 class RunControl:

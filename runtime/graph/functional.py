@@ -198,16 +198,16 @@ class entrypoint:  # noqa: N801 - LangGraph's public name
         save: S
 
     @renamed(retry="retry_policy", config_schema="context_schema")
-    def __init__(
+    def __init__(  # noqa: PLR0917 - as in LangGraph
         self,
         checkpointer: Any = None,
-        *,
-        cache: Any = None,
         store: Any = None,
+        cache: Any = None,
         context_schema: Any = None,
         cache_policy: CachePolicy | None = None,
         retry_policy: Policies = None,
         timeout: Any = None,
+        *,
         name: str | None = None,
     ) -> None:
         self._checkpointer = checkpointer

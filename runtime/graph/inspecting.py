@@ -34,9 +34,12 @@ class Inspectable:
         """The empty channels of the state, by key."""
         return dict(self.program.plan.state)
 
-    def get_name(self) -> str:
-        """Return the name given at compile time."""
-        return self.program.plan.name
+    def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
+        """Return the name given at compile time, or ``name``; with a suffix, that of a part of it."""
+        found = name or self.program.plan.name
+        if not suffix:
+            return found
+        return found + suffix.title() if found[0].isupper() else f"{found}_{suffix.lower()}"
 
     def get_subgraphs(self, *, namespace: str | None = None, recurse: bool = False) -> Iterator[Subgraph]:
         """Yield the subgraphs that nodes run, as far as their functions show them, by the names of their nodes.

@@ -56,8 +56,12 @@ class Caching:
 
     async def clear(self, nodes: Iterable[str] | None) -> None:
         """Forget the results of some nodes, or of all and of the calls they make; those of older code as well."""
-        names = (*self._plan.known(), _CALLS) if nodes is None else nodes
-        await self.cache.aclear([(self._plan.name, name) for name in names])
+        names = (*self._plan.known(), _CALLS) if nodes is None else tuple(nodes)
+        places: list[Namespace] = [(self._plan.name, name) for name in names]
+        known = [self._plan.nodes[name] for name in names if name in self._plan.nodes]
+        # Also whole, for a cache of a program's own that compares namespaces for equality, as LangGraph's do.
+        places += [self._namespace(node) for node in known if node.cache is not None]
+        await self.cache.aclear(places)
 
     def key(self, cells: Cells, task: Task, policy: CachePolicy) -> FullKey | None:
         """Return the key of a task's result; None if it has none. Raises what ``key_func`` raises."""

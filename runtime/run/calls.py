@@ -314,7 +314,7 @@ class Calls:
             self._asking.add(task.caller)
             future.fail(GraphInterrupt(outcome.interrupts))
         else:
-            future.fail(NodeCancelledError(f"The call of task {task.name!r} was cancelled.", node=task.name))
+            future.fail(NodeCancelledError(task.name, f"The call of task {task.name!r} was cancelled."))
         task.around.alive(observable=True)
 
     # ---- ending, with the caller -------------------------------------------------------------------------------

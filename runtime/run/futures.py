@@ -111,8 +111,7 @@ class TaskFuture(Generic[T]):
 
     def _cut_short(self) -> NodeCancelledError:
         return NodeCancelledError(
-            f"Waiting for the call of task {self.task.name!r} was cancelled, together with its caller.",
-            node=self.task.name,
+            self.task.name, f"Waiting for the call of task {self.task.name!r} was cancelled, together with its caller."
         )
 
     def _outcome(self) -> T:

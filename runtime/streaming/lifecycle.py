@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 from uuid import UUID, uuid4
 
 from anyio import to_thread
@@ -41,6 +41,10 @@ class GraphResumeEvent:
     checkpoint_id: str
     """Where it goes on from."""
     checkpoint_ns: tuple[str, ...]
+
+
+GraphLifecycleEvent: TypeAlias = GraphInterruptEvent | GraphResumeEvent
+"""What handlers are told."""
 
 
 class LifecycleHandler:
@@ -78,7 +82,7 @@ class Watchers:
         """Tell that the run goes on."""
         await self._tell("on_resume", GraphResumeEvent(self._run_id, "pending", checkpoint_id, _path(ns)))
 
-    async def _tell(self, method: str, event: GraphInterruptEvent | GraphResumeEvent) -> None:
+    async def _tell(self, method: str, event: GraphLifecycleEvent) -> None:
         failures: list[Exception] = []
         for handler in self._handlers:
             try:

@@ -9,6 +9,8 @@ from typing_extensions import TypeVar
 from persistence.contracts.saver import BaseCheckpointSaver
 
 StateT = TypeVar("StateT", default=Any)
+StateT_co = TypeVar("StateT_co", covariant=True, default=Any)
+StateT_contra = TypeVar("StateT_contra", contravariant=True, default=Any)
 ContextT = TypeVar("ContextT", default=Any)
 InputT = TypeVar("InputT", default=Any)
 OutputT = TypeVar("OutputT", default=Any)

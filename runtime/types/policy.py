@@ -33,14 +33,14 @@ _NOT_RETRIED = (
 _SERVER_ERROR = 500
 
 
-def default_retry_on(error: BaseException) -> bool:
+def default_retry_on(exc: BaseException) -> bool:
     """Tell whether a failure may pass by itself: connections and server errors, not programming errors."""
-    if isinstance(error, ConnectionError):
+    if isinstance(exc, ConnectionError):
         return True
-    status = getattr(getattr(error, "response", None), "status_code", None)
+    status = getattr(getattr(exc, "response", None), "status_code", None)
     if isinstance(status, int):
         return status >= _SERVER_ERROR
-    return isinstance(error, Exception) and not isinstance(error, _NOT_RETRIED)
+    return isinstance(exc, Exception) and not isinstance(exc, _NOT_RETRIED)
 
 
 @dataclass(frozen=True, slots=True)

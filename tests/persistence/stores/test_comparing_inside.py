@@ -126,9 +126,3 @@ async def test_an_extension_that_does_not_load_is_told_of(
     monkeypatch.setitem(sys.modules, "sqlite_vec", broken)
     assert await answers(path, [(NS, ["1 0 0"])], "1 0 0", {"limit": 1}) == (False, [[("0", 1.0)]] * 3)
     assert "sqlite-vec is installed, but cannot be used" in caplog.text
-
-
-def test_a_name_is_no_embedding() -> None:
-    named: Any = {"dims": 3, "embed": "openai:text-embedding-3-small"}
-    with pytest.raises(TypeError, match="init_embeddings"):
-        SqliteStore(":memory:", index=named)

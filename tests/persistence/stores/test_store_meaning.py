@@ -284,7 +284,7 @@ async def test_what_an_embedding_raises_comes_through_and_nothing_is_stored(open
         ({"embed": asynchronous, "dims": 0}, ValueError, "dims"),
         ({"embed": asynchronous, "dims": True}, ValueError, "dims"),
         ({"dims": 2}, TypeError, "needs embed"),
-        ({"dims": 2, "embed": "openai:text-embedding-3-small"}, TypeError, "needs embed"),
+        ({"dims": 2, "embed": "nobody:text-embedding-3-small"}, ImportError, "pip install langchain"),
         ({"dims": 2, "embed": asynchronous, "fields": "text"}, TypeError, "list of paths"),
         ({"dims": 2, "embed": asynchronous, "fields": ["a["]}, ValueError, "not well formed"),
         ({"dims": 2, "embed": asynchronous, "dim": 2}, ValueError, "Unknown"),

@@ -39,7 +39,7 @@ def http_error(status: Any) -> Exception:
         AssertionError(),
         MemoryError(),
         InvalidUpdateError(),
-        NodeTimeoutError("n", elapsed=1, kind="run", timeout=1),
+        NodeTimeoutError("n", elapsed=1, kind="run", run_timeout=1),
         ExceptionGroup("several", [ValueError()]),
         Exception(),
     ],
@@ -182,7 +182,7 @@ def test_a_policy_says_at_once_what_it_cannot_be_made_of(make: Any, said: str) -
 
 @pytest.mark.parametrize(("kind", "run", "idle"), [("run", 2, None), ("idle", None, 2)])
 def test_a_timeout_tells_which_it_was(kind: str, run: float | None, idle: float | None) -> None:
-    error = NodeTimeoutError("n", elapsed=3, kind=kind, timeout=2)
+    error = NodeTimeoutError("n", elapsed=3, kind=kind, run_timeout=run, idle_timeout=idle)
     assert (error.run_timeout, error.idle_timeout, error.timeout) == (run, idle, 2)
 
 
