@@ -166,6 +166,10 @@ UNFIT_ANSWER = "This answer does not fit the question's response_schema; the que
 """Noted on the validating library's own error."""
 
 
+KEPT_ANSWER = "The node had been given an answer and keeps it: resumed, it gets the same one."
+"""How the note begins that a failed node gets which had been answered."""
+
+
 def is_invalid_resume(error: BaseException) -> bool:
     """Tell whether a run failed because the answer it was resumed with does not fit its question."""
     return UNFIT_ANSWER in getattr(error, "__notes__", ())

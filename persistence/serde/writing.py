@@ -48,11 +48,11 @@ class Refusal(Exception):  # noqa: N818 - a signal between walk and serializer
         self.path: list[str] = []
 
     def where(self) -> str:
-        """Return the path from the root, like ``$['user'][3].name``; the middle of a long one is left out."""
+        """Say where it is: ``the value at ['user'][3].name``; the middle of a long way is left out."""
         path = self.path[::-1]
         if len(path) > _LONG_PATH:
             path[_LONG_PATH - 4 : -4] = [f"…({len(path) - _LONG_PATH} levels)…"]
-        return "$" + "".join(path)
+        return f"the value at {''.join(path)}" if path else "the value"
 
 
 def is_plain_by_referents(value: object) -> bool:

@@ -9,7 +9,17 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from persistence.contracts.backend import BlobRow, CheckpointRow, Rows, WriteRow
-from persistence.contracts.checkpoint import WRITES_IDX_MAP, Addition, Checkpoint, Mark, TaskWrites, Unit
+from persistence.contracts.checkpoint import (
+    INTERRUPT,
+    RESUME,
+    RETURN,
+    WRITES_IDX_MAP,
+    Addition,
+    Checkpoint,
+    Mark,
+    TaskWrites,
+    Unit,
+)
 from persistence.errors import SerializationError
 from persistence.serde.serializer import Serializer, place
 from persistence.writer import plain_json
@@ -31,6 +41,9 @@ ROWS, LINEAGE = "rows", "lineage"
 
 ROW_OVERHEAD = 200
 """Bytes a row takes beside its payload: tuple, ids, object headers."""
+
+_TOLD = {INTERRUPT: "A question", RESUME: "An answer", RETURN: "The result of a call", "__start__": "The input"}
+"""What channels hold that are no keys of a state."""
 
 KNOWN_NAMES = 4096
 """Names remembered as good before the memory starts anew."""
@@ -189,7 +202,9 @@ class Encoder:
             typed = seen[id(value)] = self._serializer.dumps_typed(value)
         except SerializationError as error:
             by = f", written by task {task_id}," if task_id else ""
-            refusal = SerializationError(f"The value of channel {channel!r}{by} cannot be stored: {error}")
+            what = _TOLD.get(channel, f"The value of channel {channel!r}")
+            why = str(error).removeprefix("Cannot store ")
+            refusal = SerializationError(f"{what}{by} cannot be stored: {why}")
             refusal.task_id = task_id
             raise refusal from error
         return typed

@@ -5,6 +5,7 @@ They ask one query after the other, without a saver and without an event loop of
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any, Final
 
 from persistence.contracts.checkpoint import ERROR, INTERRUPT, NULL_TASK_ID
@@ -15,7 +16,7 @@ from runtime.cli.plain import in_words, visible
 from runtime.cli.showing import ID_WIDTH, Column, counted, moment, size
 from runtime.cli.triggers import due_nodes, is_numbered, is_state, sent_nodes, task_name
 from runtime.cli.unregistered import ShowingSerializer
-from runtime.types.constants import START
+from runtime.types.constants import END, PREVIOUS, START
 
 if TYPE_CHECKING:
     import argparse
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from persistence.contracts.checkpoint import CheckpointTuple
     from persistence.contracts.listing import CheckpointSummary, Listing, StoredCheckpoint, TaskSummary
     from runtime.cli.showing import Screen
+
+_OF_WORKFLOWS: Final = {END: "result", PREVIOUS: "remembered"}
+"""What a workflow's thread holds in place of a state, and how it is told."""
 
 MOST_SHOWN: Final = 4000
 """Characters of one value on a terminal."""
@@ -205,9 +209,8 @@ def show(args: argparse.Namespace, screen: Screen) -> int:
         what = f"no checkpoint {args.checkpoint!r}" if args.checkpoint else "no checkpoint"
         where = f" in namespace {args.namespace!r}" if args.namespace else ""
         msg = f"Thread {args.thread!r} has {what}{where}."
-        raise CommandError(
-            msg, kind="CheckpointNotFound", hint=f"List them: actorgraph history THREAD --db {named(args.db)}"
-        )
+        listed = shlex.join(["actorgraph", "history", args.thread, "--db", named(args.db)])
+        raise CommandError(msg, kind="CheckpointNotFound", hint=f"List them: {listed}")
     found = _checkpoint_document(args, stored)
     if args.json:
         screen.document(found)
@@ -230,6 +233,7 @@ def _checkpoint_document(args: argparse.Namespace, stored: StoredCheckpoint) -> 
     document["values"] = {name: value for name, value in values.items() if is_state(name)}
     if START in values:
         document["input"] = values[START]
+    document |= {told: values[channel] for channel, told in _OF_WORKFLOWS.items() if channel in values}
     document["next"] = due_nodes(stored.found.checkpoint)
     document["tasks"] = [_task_document(task, stored.found) for task in stored.tasks]
     return document
@@ -268,8 +272,13 @@ def _show_checkpoint(found: dict[str, Any], screen: Screen) -> None:
         screen.title("Values")
         screen.say(f"They cannot be read. {found['damage']}", "red")
     else:
-        screen.title("Values")
-        screen.pairs(found["values"].items() if found["values"] else [("(none yet)", "")])
+        workflow = {told: found[told] for told in _OF_WORKFLOWS.values() if told in found}
+        if found["values"] or not workflow:
+            screen.title("Values")
+            screen.pairs(found["values"].items() if found["values"] else [("(none yet)", "")])
+        if workflow:
+            screen.title("Of the workflow")
+            screen.pairs((told.capitalize(), value) for told, value in workflow.items())
         if "input" in found:
             screen.title("Input, not yet applied")
             screen.pairs(found["input"].items() if isinstance(found["input"], dict) else [("", found["input"])])

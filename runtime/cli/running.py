@@ -18,6 +18,8 @@ from runtime.cli.failing import CommandError, UsageError
 from runtime.cli.loading import load_graph, raised_at
 from runtime.cli.plain import in_words, visible
 from runtime.cli.showing import stdout_reserved
+from runtime.errors import KEPT_ANSWER, CheckpointNotFoundError
+from runtime.run.opening import LIST_THEM
 from runtime.types.command import Command
 from runtime.types.constants import INTERRUPT
 
@@ -223,7 +225,12 @@ async def _failure(error: Exception, graph: CompiledStateGraph, args: argparse.N
         hints.append(facts["at"] or "")
     else:
         message = str(error)
-    hints += [note for note in notes if not _BLAMED.match(note)]
+        if isinstance(error, CheckpointNotFoundError):
+            listed = shlex.join(["actorgraph", "history", args.thread, "--db", named(args.db)])
+            message = message.replace(LIST_THEM, f"List the known ones: {listed}")
+    if nodes and args.context is None and graph.program.context_schema is not None:
+        hints.append("The graph has a context_schema, and this run had no context: give one with --context JSON.")
+    hints += [note for note in notes if not _BLAMED.match(note) and not note.startswith(KEPT_ANSWER)]
     state = None if graph.checkpointer is None or args.thread is None else await _state_if_readable(graph, args)
     if state is not None and state.metadata is not None and nodes:
         facts |= _progress_of(state) | {"resume": command_line(args, "--resume")}
@@ -231,6 +238,9 @@ async def _failure(error: Exception, graph: CompiledStateGraph, args: argparse.N
             f"Thread {args.thread!r} is saved up to step {facts['step']}; left to run: {', '.join(state.next)}.",
             f"Once the cause is gone, go on from there: {facts['resume']}",
         ]
+        if any(note.startswith(KEPT_ANSWER) for note in notes):
+            facts["ask_again"] = command_line(args, "--resume", "--checkpoint", facts["checkpoint_id"])
+            hints.append(f"{KEPT_ANSWER} To be asked again: {facts['ask_again']}")
     return CommandError(message, kind=kind, hint="\n".join(hint for hint in hints if hint) or None, **facts)
 
 

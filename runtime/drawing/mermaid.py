@@ -15,10 +15,10 @@ _INDENT: Final = "\t"
 _ID_ESCAPED: Final = re.compile(r"[^A-Za-z0-9_-]|-(?![A-Za-z0-9_])")
 """Not allowed in an id; a hyphen only where it could be read as part of an arrow."""
 _KEYWORD: Final = re.compile(
-    r"(?:call|class|classdef|click|default|direction|end|flowchart|graph|href|interpolate|linkstyle|style|subgraph)",
+    r"(?:call|class|classdef|click|default|direction|end|flowchart|graph|href|interpolate|linkstyle|style|subgraph)\b",
     re.IGNORECASE,
 )
-"""Words that mean something in Mermaid, also as the beginning of a longer one."""
+"""Words that mean something in Mermaid; not where they begin a longer one, which its lexer takes for a name."""
 _TEXT_ESCAPED: Final = re.compile(r"[^A-Za-z0-9_ =\u0080-\U0010ffff]|(?<=direction) ")
 """Everything that may mean something; ``direction TB`` does so even within quotes."""
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_ ]+")

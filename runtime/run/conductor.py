@@ -294,7 +294,7 @@ class Conductor:
         if self.reuse is not None:
             await self.reuse.keep()
         if self._failures:
-            raise failure_of(self._failures, self.step)
+            raise failure_of(self._failures, self.step, self.plan)
         if self._command is not None:
             raise ParentCommand(self._command[1])
         if len(self.finished) < len(tasks):
@@ -435,7 +435,7 @@ class Conductor:
             task.effective.writes = None
             await self._failed(task.effective, Failed(error))
         if blamed:
-            failure_of(self._failures, self.step)
+            failure_of(self._failures, self.step, self.plan)
 
     async def record(self, source: str, parent: str | None) -> None:
         """Give the cells their checkpoint, at the current step, and move on to the next step."""

@@ -6,7 +6,7 @@ Decides from what is stored and what was given, checks everything that can be ch
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from runtime.engine.applying import fold, fold_loose
 from runtime.engine.resuming import (
@@ -34,6 +34,9 @@ from runtime.types.constants import ERROR, INPUT, INTERRUPT, NS_END, NS_SEP, NUL
 if TYPE_CHECKING:
     from persistence.contracts.checkpoint import CheckpointTuple
     from runtime.run.conductor import Conductor
+
+LIST_THEM: Final = "List the known ones with aget_state_history."
+"""What to do about a checkpoint that is not there."""
 
 
 class Opening:
@@ -452,5 +455,5 @@ class Opening:
 def missing_checkpoint(checkpoint_id: str, thread_id: str, ns: str) -> CheckpointNotFoundError:
     """Return the error for an id that the thread does not have."""
     where = f"thread {thread_id!r}" + (f", namespace {ns!r}" if ns else "")
-    msg = f"There is no checkpoint {checkpoint_id!r} on {where}. List the known ones with aget_state_history."
+    msg = f"There is no checkpoint {checkpoint_id!r} on {where}. {LIST_THEM}"
     return CheckpointNotFoundError(msg)

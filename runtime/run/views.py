@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from runtime.engine.projecting import values_of, values_with
 from runtime.engine.scheduling import due
 from runtime.engine.tasks import Moment, handler_of
+from runtime.errors import KEPT_ANSWER, is_invalid_resume
 from runtime.run.travelling import names_of
 from runtime.streaming.payloads import question_view, result_view
 from runtime.types.config import checkpoint_config
-from runtime.types.constants import INTERRUPT
+from runtime.types.constants import INTERRUPT, PREVIOUS
 from runtime.types.telling import add_note, described
 
 if TYPE_CHECKING:
@@ -21,11 +22,15 @@ if TYPE_CHECKING:
     from persistence.contracts.checkpoint import CheckpointTuple
     from runtime.actors.outcomes import Failed
     from runtime.actors.supervisor import SupervisorStatistics
+    from runtime.engine.plan import Plan
     from runtime.engine.tasks import Task
     from runtime.run.conductor import Conductor
     from runtime.streaming.hub import HubStatistics
 
 LOG = logging.getLogger("actorgraph")
+
+_TO_EDIT: Final = "To be asked again, update_state(config, {}) and then run with None."
+_TO_CALL: Final = "To be asked again, call the workflow with its input."
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +141,7 @@ def tell_of_waiting_joins(run: Conductor) -> None:
             )
 
 
-def failure_of(failures: Sequence[tuple[Task, Failed]], step: int) -> BaseException:
+def failure_of(failures: Sequence[tuple[Task, Failed]], step: int, plan: Plan) -> BaseException:
     """Return the first failure of a superstep, with where it happened and what else failed."""
     task, outcome = failures[0]
     error = outcome.error
@@ -144,4 +149,6 @@ def failure_of(failures: Sequence[tuple[Task, Failed]], step: int) -> BaseExcept
     for other, also in failures[1:]:
         told = described(also.error)
         add_note(error, f"Also failed in this superstep: node {other.name!r} (id {other.id!r}): {told}")
+    if task.answers and not is_invalid_resume(error):
+        add_note(error, f"{KEPT_ANSWER} {_TO_CALL if PREVIOUS in plan.state else _TO_EDIT}")
     return error

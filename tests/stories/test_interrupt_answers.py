@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
 import pytest
 
 from runtime.errors import EmptyInputError, UnknownInterruptError
+from runtime.func import entrypoint
 from runtime.types import Command, interrupt
 from tests.stories.graphs import CONFIG, Log, chain, fan, history
 from tests.stories.nests import Runs, asked, questions
@@ -194,3 +196,62 @@ async def test_another_thread_has_other_ids(saver: Any) -> None:
     for name in "abc":
         ids |= set(questions(await graph.ainvoke({}, {"configurable": {"thread_id": name}})).values())
     assert len(ids) == 3
+
+
+async def test_an_answer_that_makes_its_node_fail_stays_until_an_edit_takes_it_back(saver: Any) -> None:
+    async def count(_state: Log) -> dict[str, Any]:
+        return {"log": ["x" * int(interrupt("how many?"))]}
+
+    graph = chain(("count", count)).compile(checkpointer=saver)
+    await graph.ainvoke({"log": []}, CONFIG)
+    answers: list[Any] = [Command(resume="some"), None]
+    for answer in answers:
+        with pytest.raises(ValueError, match="some") as failed:
+            await graph.ainvoke(answer, CONFIG)
+        assert any("update_state(config, {})" in note for note in failed.value.__notes__)
+    await graph.aupdate_state(CONFIG, {})
+    assert asked(await graph.ainvoke(None, CONFIG)) == ["how many?"]
+    assert (await graph.ainvoke(Command(resume="2"), CONFIG))["log"] == ["xx"]
+
+
+async def test_a_failure_without_an_answer_says_nothing_of_answers(saver: Any) -> None:
+    async def fail(_state: Log) -> dict[str, Any]:
+        raise ValueError("no answer")
+
+    graph = chain(("fail", fail)).compile(checkpointer=saver)
+    with pytest.raises(ValueError, match="no answer") as failed:
+        await graph.ainvoke({"log": []}, CONFIG)
+    assert len(failed.value.__notes__) == 1
+
+
+async def test_a_workflow_is_asked_again_by_a_new_call(saver: Any) -> None:
+    @entrypoint(saver)
+    async def flow(given: int) -> int:
+        return given + int(interrupt("how many?"))
+
+    await flow.ainvoke(1, CONFIG)
+    with pytest.raises(ValueError, match="some") as failed:
+        await flow.ainvoke(Command(resume="some"), CONFIG)
+    assert any("call the workflow with its input" in note for note in failed.value.__notes__)
+    assert asked(await flow.ainvoke(1, CONFIG)) == ["how many?"]
+    assert await flow.ainvoke(Command(resume="2"), CONFIG) == 3
+
+
+@pytest.mark.parametrize("by_id", [True, False])
+async def test_of_two_answers_at_once_one_counts(saver: Any, by_id: bool) -> None:
+    received: list[Any] = []
+    graph = chain(collector(received)).compile(checkpointer=saver)
+    ids = questions(await graph.ainvoke({}, CONFIG))
+    refused: list[UnknownInterruptError] = []
+
+    async def answer(given: str) -> None:
+        try:
+            await graph.ainvoke(Command(resume={ids["q"]: given} if by_id else given), CONFIG)
+        except UnknownInterruptError as error:
+            refused.append(error)
+
+    async with anyio.create_task_group() as both:
+        both.start_soon(answer, "one")
+        both.start_soon(answer, "two")
+    assert len(received) == 1
+    assert len(refused) == by_id

@@ -167,7 +167,7 @@ def test_what_has_no_form_is_refused_in_every_mode(name: str, *, strict: bool) -
     serializer.register_types(
         [Point, Rec, Plain, LooseBag, ReadingError, SlottedError, RegisteredSwitch, LoosePair, DataDict]
     )
-    with pytest.raises(SerializationError, match=re.escape("$['user'][3].x") + ".*" + word):
+    with pytest.raises(SerializationError, match=re.escape("the value at ['user'][3].x: ") + ".*" + word):
         serializer.dumps_typed({"user": [0, 1, 2, Point(value)]})
 
 
@@ -180,14 +180,14 @@ def test_a_serialization_error_is_a_type_error() -> None:
 @pytest.mark.parametrize(
     ("value", "path"),
     [
-        (object(), "$"),
-        ({"a": object()}, "$['a']"),
-        ({1: {"b": (0, object())}}, "$[1]['b'][1]"),
+        (object(), "Cannot store the value: "),
+        ({"a": object()}, "the value at ['a']"),
+        ({1: {"b": (0, object())}}, "the value at [1]['b'][1]"),
         ({(object(),): 1}, ".keys()[(<object object at"),
-        ({(1, 2): {"x": object()}}, "$[(1, 2)]['x']"),
-        (Rec(a=[object()]), "$.a[0]"),
-        (Pair(1, object()), "$[1]"),
-        (ValueError(object()), "$[0]"),
+        ({(1, 2): {"x": object()}}, "the value at [(1, 2)]['x']"),
+        (Rec(a=[object()]), "the value at .a[0]"),
+        (Pair(1, object()), "the value at [1]"),
+        (ValueError(object()), "the value at [0]"),
         ({"k" * 100: object()}, "kkk…]"),
     ],
     ids=lambda given: given if isinstance(given, str) else type(given).__name__,

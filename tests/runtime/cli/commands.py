@@ -18,6 +18,7 @@ import os
 from pathlib import Path
 from typing import Annotated, TypedDict
 
+from runtime.func import entrypoint
 from runtime.graph import END, START, StateGraph
 from runtime.types import interrupt
 
@@ -73,12 +74,22 @@ def wanting(state, runtime):
     return {"log": [interrupt(f"for {runtime.context['who']}?")]}
 
 
+def counting(state):
+    return {"count": int(interrupt("how many?"))}
+
+
+@entrypoint()
+def flow(given):
+    return f"made of {given}"
+
+
 receiving = StateGraph(Single).add_node(kept).add_edge(START, "kept")
 contextual = StateGraph(State, context_schema=dict).add_node(wanting).add_edge(START, "wanting")
 graph = describe(first, second)
 compiled = graph.compile()
 paused = graph.compile(interrupt_before=["second"])
 questioning = describe(asking)
+numbers = describe(counting)
 
 
 def build():

@@ -332,6 +332,17 @@ def test_names_that_do_not_exist(command: Command, db: str) -> None:
     assert (wrong.code, wrong.error["type"]) == (1, "CheckpointNotFound")
     elsewhere = command("show", "done", "--db", db, "--namespace", "sub:1", "--json")
     assert "in namespace 'sub:1'" in elsewhere.error["message"]
+    assert elsewhere.error["hint"] == f"List them: actorgraph history done --db {db}"
+
+
+def test_a_workflow_that_is_done_shows_its_result(app: str, command: Command) -> None:
+    command("run", f"{app}:flow", "--input", '"clay"', "--thread", "t", "--db", "x.db")
+    found = command("show", "t", "--db", "x.db", "--json").document
+    assert (found["result"], found["remembered"], found["values"]) == ("made of clay", "made of clay", {})
+    shown = command("show", "t", "--db", "x.db").out
+    assert "Result" in shown
+    assert "made of clay" in shown
+    assert "none yet" not in shown
 
 
 def test_threads_of_subgraphs_show_the_main_namespace(command: Command, db: str) -> None:

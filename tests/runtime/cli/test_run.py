@@ -149,6 +149,32 @@ def test_a_question_of_a_run_that_is_not_kept_is_told(app: str, command: Command
         assert question["value"] == "which colour?"
 
 
+def test_an_answer_that_makes_its_node_fail_can_be_given_anew(app: str, command: Command) -> None:
+    words = ("run", f"{app}:numbers", "--thread", "t", "--db", "x.db")
+    command(*words, "--input", START)
+    failed = command(*words, "--answer", '"some"', "--json")
+    assert command(*words, "--resume").code == 1, "the answer is kept"
+    assert "The node had been given an answer and keeps it" in failed.error["hint"]
+    assert "update_state" not in failed.error["hint"]
+    again = command(*shlex.split(failed.error["ask_again"])[1:], "--json")
+    assert [question["value"] for question in again.document["interrupts"]] == ["how many?"]
+    assert command(*words, "--answer", "3", "--json").document["output"]["count"] == 3
+
+
+def test_a_run_that_lacks_its_context_is_told_the_option(app: str, command: Command) -> None:
+    words = ("run", f"{app}:contextual", "--input", START)
+    assert "give one with --context JSON" in command(*words).err
+    assert "--context" not in command(*words, "--context", '{"whom": "Ann"}').err
+
+
+def test_an_unknown_checkpoint_is_answered_with_a_command(app: str, command: Command) -> None:
+    words = ("run", f"{app}:graph", "--thread", "a thread", "--db", "x.db")
+    command(*words, "--input", START)
+    refused = command(*words, "--resume", "--checkpoint", "bad", "--json")
+    assert refused.error["type"] == "CheckpointNotFoundError"
+    assert refused.error["message"].endswith("List the known ones: actorgraph history 'a thread' --db x.db")
+
+
 def test_an_answer_without_a_question_is_refused(app: str, command: Command) -> None:
     words = ("run", f"{app}:paused", "--thread", "t", "--db", "x.db")
     command(*words, "--input", START)
@@ -209,7 +235,7 @@ def test_exit_saves_once(app: str, command: Command) -> None:
             "APP:nothing",
             START,
             1,
-            "has no 'nothing'. It has these graphs: compiled, contextual, graph, headless, paused, questioning, recei",
+            "has no 'nothing'. It has these graphs: compiled, contextual, flow, graph, headless, numbers, paused, ",
         ),
         ("APP:not_a_graph", START, 1, "is a int, not a graph"),
         ("APP:Message", START, 1, "is a type, not a graph"),
