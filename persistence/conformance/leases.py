@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from persistence.conformance.samples import checkpoint, config, listed
-from persistence.conformance.suite import Check, ConformanceError, expect
+from persistence.conformance.suite import Check, expect, expect_conflict
 from persistence.contracts.checkpoint import TaskWrites, Unit
 from persistence.contracts.lease import Lease
-from persistence.errors import CheckpointConflictError, UnsupportedOperationError
+from persistence.errors import UnsupportedOperationError
 
 if TYPE_CHECKING:
     from persistence.contracts.saver import Ack
@@ -37,15 +37,6 @@ async def _sent(saver: Any, unit: Unit) -> Ack:
     return ack
 
 
-async def _refused(ack: Ack, what: str) -> None:
-    try:
-        await ack.wait()
-    except CheckpointConflictError:
-        return
-    message = f"{what} was stored"
-    raise ConformanceError(message)
-
-
 async def taken_and_let_go(saver: Any, thread: str) -> None:
     """A run's first unit takes the thread, its last one lets go of it; epochs grow; nothing is held afterwards."""
     owner = _owner(saver)
@@ -72,7 +63,7 @@ async def stale_leases_are_refused(saver: Any, thread: str) -> None:
     beside = await _sent(saver, _unit(f"{thread}/beside", 0, Lease(1, owner, GRAPH, 0, "", True)))
     await beside.wait()
     for ack in late:
-        await _refused(ack, "a unit of a run that was overtaken")
+        await expect_conflict(ack, "a unit of a run that was overtaken")
     expect(await listed(saver, config(thread)), ["000"], "the thread")
     found = await saver.aget_tuple(config(thread, "000"))
     expect([tuple(each) for each in found.pending_writes], [("task", "a", [1])], "the heir's writes, and no others")
@@ -98,7 +89,8 @@ async def deleted_with_the_thread(saver: Any, thread: str) -> None:
     await saver.adelete_thread(thread)
     expect(await saver.alease(thread), None, "the lease of a thread that was deleted")
     for number in (1, None):
-        await _refused(await _sent(saver, _unit(thread, number, Lease(1, owner, GRAPH))), "a unit of a deleted thread")
+        late = await _sent(saver, _unit(thread, number, Lease(1, owner, GRAPH)))
+        await expect_conflict(late, "a unit of a deleted thread")
     expect(await listed(saver, config(thread)), [], "the thread")
 
 

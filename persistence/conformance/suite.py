@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio.lowlevel import checkpoint as breathe
 
-from persistence.errors import PersistenceError
+from persistence.errors import CheckpointConflictError, PersistenceError
 
 if TYPE_CHECKING:
-    from persistence.contracts.saver import BaseCheckpointSaver
+    from persistence.contracts.saver import Ack, BaseCheckpointSaver
     from persistence.contracts.store import BaseStore
 
 OpenSaver = Callable[[], AbstractAsyncContextManager["BaseCheckpointSaver"]]
@@ -106,6 +106,16 @@ async def expect_refusal(
     except errors:
         return
     message = f"{what}: expected a refusal, got {result!r:.400}"
+    raise ConformanceError(message)
+
+
+async def expect_conflict(ack: Ack, what: str) -> None:
+    """Raise ConformanceError unless a unit that was sent is refused, because the thread is another by now."""
+    try:
+        await ack.wait()
+    except CheckpointConflictError:
+        return
+    message = f"{what} was stored"
     raise ConformanceError(message)
 
 

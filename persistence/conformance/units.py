@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 
 from persistence.conformance.samples import checkpoint, config, listed, values
-from persistence.conformance.suite import Check, ConformanceError, expect
+from persistence.conformance.suite import Check, ConformanceError, expect, expect_conflict
 from persistence.contracts.checkpoint import TaskWrites, Unit
 from persistence.contracts.saver import takes_units
-from persistence.errors import CheckpointConflictError, UnsupportedOperationError
+from persistence.errors import UnsupportedOperationError
 
 if TYPE_CHECKING:
     from persistence.contracts.saver import Ack
@@ -68,13 +68,7 @@ async def heads_are_compared(saver: Any, thread: str) -> None:
     refused = await door.send(door.encode(stale))
     beside = await door.send(door.encode(_unit(f"{thread}/beside", 0, expected="")))
     await beside.wait()
-    try:
-        await refused.wait()
-    except CheckpointConflictError:
-        pass
-    else:
-        message = "a unit was stored on top of a head that had moved on"
-        raise ConformanceError(message)
+    await expect_conflict(refused, "a unit on top of a head that had moved on")
     expect(await listed(saver, config(thread)), ["001", "000"], "the thread after a lost race")
     found = await saver.aget_tuple(config(thread))
     expect(list(found.pending_writes or ()) if found else None, [], "the writes of the one that lost")
@@ -95,13 +89,7 @@ async def forks_need_their_start(saver: Any, thread: str) -> None:
     late = _unit(thread, 4, expected="003")
     late.parent_id, late.writes = "001", []
     refused = await door.send(door.encode(late))
-    try:
-        await refused.wait()
-    except CheckpointConflictError:
-        pass
-    else:
-        message = "a fork was stored whose start is gone"
-        raise ConformanceError(message)
+    await expect_conflict(refused, "a fork whose start is gone")
     expect(await listed(saver, config(thread)), ["003"], "the thread")
     await (await door.send(door.encode(_unit(thread, 4, expected="003")))).wait()
     expect(await listed(saver, config(thread)), ["004", "003"], "the thread that goes on from its head")
@@ -117,16 +105,53 @@ async def based_writes_need_their_checkpoint(saver: Any, thread: str) -> None:
     expect(list(map(tuple, found.pending_writes or ())) if found else None, [("late", "a", [1])], "the writes")
     await saver.adelete_thread(thread)
     refused = await door.send(door.encode(late))
-    try:
-        await refused.wait()
-    except CheckpointConflictError:
-        pass
-    else:
-        message = "what a task wrote was stored without the checkpoint that it needs"
-        raise ConformanceError(message)
+    await expect_conflict(refused, "what a task wrote without the checkpoint that it needs")
     await (await door.send(door.encode(_unit(thread, 0)))).wait()
     found = await saver.aget_tuple(config(thread))
     expect(list(found.pending_writes or ()) if found else None, [], "the writes of the thread that was deleted")
+
+
+async def first_checkpoints_need_their_thread(saver: Any, thread: str) -> None:
+    """A namespace is not begun on a thread that was deleted meanwhile, nor beside what others have begun since."""
+    door, everywhere = _door(saver), {"configurable": {"thread_id": thread}}
+
+    async def sent(unit: Unit) -> Ack:
+        ack: Ack = await door.send(door.encode(unit))
+        return ack
+
+    def below(ns: str, anchor: str) -> Unit:
+        unit = _unit(thread, 0, expected="")
+        unit.checkpoint_ns, unit.anchor = ns, ("", anchor)
+        unit.writes = [TaskWrites("000", "task of " + ns, "", [("a", [1])])]
+        return unit
+
+    for unit in (below("before", ""), _unit(thread, 0, expected=""), below("first", "000")):
+        await (await sent(unit)).wait()
+    await expect_conflict(await sent(below("late", "")), "a run's first checkpoint beside another's")
+    await (await sent(_unit(thread, 1, expected="000"))).wait()
+    await saver.aprune([thread])
+    for unit in (below("before", ""), below("first", "000")):  # tried again: it is stored already
+        await (await sent(unit)).wait()
+    expect(await listed(saver, everywhere), ["001", "000", "000"], "the thread with two namespaces below")
+    await saver.adelete_thread(thread)
+    # What is sent at once may be committed at once.
+    late = [await sent(below(ns, anchor)) for ns, anchor in (("first", "001"), ("second", "000"))]
+    for ack in late:
+        await expect_conflict(ack, "a checkpoint of a thread that was deleted")
+    expect(await listed(saver, everywhere), [], "the thread that was deleted")
+    anew = _unit(thread, 2, expected="")
+    anew.parent_id, anew.writes = None, []
+    begun = await sent(anew)
+    late = [await sent(below("first", anchor)) for anchor in ("001", "")]
+    for ack in late:
+        await expect_conflict(ack, "what a run made on the thread before it was deleted")
+    own = await sent(below("third", "002"))
+    for ack in (begun, own):
+        await ack.wait()
+    expect(await listed(saver, everywhere), ["002", "000"], "the thread that was begun anew")
+    found = await saver.aget_tuple(config(thread, ns="third"))
+    wanted = [("task of third", "a", [1])]
+    expect(list(map(tuple, found.pending_writes or ())) if found else None, wanted, "its writes")
 
 
 async def tried_again(saver: Any, thread: str) -> None:
@@ -145,5 +170,6 @@ CHECKS: Final = (
     Check("heads are compared", heads_are_compared, "send"),
     Check("forks need their start", forks_need_their_start, "send"),
     Check("based writes need their checkpoint", based_writes_need_their_checkpoint, "send"),
+    Check("first checkpoints need their thread", first_checkpoints_need_their_thread, "send"),
     Check("tried again", tried_again, "send"),
 )

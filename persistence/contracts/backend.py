@@ -53,9 +53,18 @@ class Rows(msgspec.Struct, frozen=True, eq=False):
     """What must be, or becomes, the thread's lease; None if that does not matter."""
     based: bool = False
     """Whether the checkpoints that the writes are recorded against must be there."""
+    anchor: CheckpointKey | None = None
+    """Another checkpoint that must be there; with an id of ``""``, its namespace must have none."""
+
+    @property
+    def rests(self) -> bool:
+        """Whether something must be there that is no head."""
+        return self.based or self.anchor is not None
 
     def bases(self) -> Iterator[CheckpointKey]:
-        """Yield the checkpoints that must be there: those that writes are recorded against, but for the unit's own."""
+        """Yield what must be there: the anchor and, if based, what writes are recorded against; not the unit's own."""
+        if self.anchor is not None:
+            yield self.anchor
         own = None if self.checkpoint is None else self.checkpoint[:3]
         last = own
         for rows in (self.writes, self.upserts) if self.based else ():
@@ -170,7 +179,8 @@ class Backend(Protocol):
 
         Raises:
             TransientBackendError: It may succeed if tried again.
-            CheckpointConflictError: A unit's expected head is not the head; see ``writer.fencing``.
+            CheckpointConflictError: A unit's expected head is not the head, or what it rests on is gone; see
+                ``writer.fencing``.
             BackendError: It will not; nothing was applied.
             PersistenceClosedError: The connection is gone for good.
         """

@@ -142,3 +142,9 @@ class Unit:
 
     So what a task wrote does not outlive its thread, where no lease tells that the thread was deleted.
     """
+    anchor: tuple[str, str] | None = None
+    """Namespace and id of another checkpoint of the thread, which must be there for ``checkpoint`` to be stored.
+
+    Likewise: what is the first in its namespace follows no head, and would begin anew what was deleted. An id of ``""``
+    means that the namespace must have none: others have not begun the thread.
+    """

@@ -22,7 +22,7 @@ from persistence.contracts.backend import (
     WriteRow,
 )
 from persistence.writer.decoding import blobs_of, pending_order, unreferenced
-from persistence.writer.fencing import check_bases, check_heads
+from persistence.writer.fencing import Base, check_bases, check_heads
 from persistence.writer.filtering import metadata_matches, metadata_run_id
 
 if TYPE_CHECKING:
@@ -85,8 +85,9 @@ class Tables:
         if isinstance(request, Rows):
             if request.checkpoint is not None and request.expected_head is not None:
                 check_heads([(request.checkpoint, request.expected_head)], self.head, self.holds)
-            if request.based:
-                check_bases(request.bases(), self.holds)
+            if request.rests:
+                own = None if request.checkpoint is None else request.checkpoint[:3]
+                check_bases([Base(key, own) for key in request.bases()], self.head, self.holds)
             self._write(request)
         elif isinstance(request, DeleteThread):
             self.threads.pop(request.thread_id, None)

@@ -83,6 +83,11 @@ class Session:
             finally:
                 self._transaction = None
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that is done now is done as a whole."""
+        return self._transaction is not None
+
     def living(self, where: Document) -> Document:
         """Return a condition that what has vanished does not meet."""
         return where if self.lifetimes is None else {"$and": [where, alive()]}

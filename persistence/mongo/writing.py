@@ -5,7 +5,8 @@ on first, checkpoints last, so a batch that was cut off shows nothing half done;
 again, it is completed by the next attempt. All that one task wrote is one document, and so is whole either way.
 
 Between processes, a head is followed once: a unique index holds each fenced checkpoint's ``follows``. That decides
-where two compared the head at the same time, transaction or not.
+where two compared the head at the same time, transaction or not. What else must be there is written to in the same
+transaction, so that who deletes it at the same time conflicts with that.
 """
 
 from __future__ import annotations
@@ -27,11 +28,10 @@ from persistence.writer.fencing import check_bases, check_heads, forks, origin
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from persistence.contracts.backend import CheckpointKey, CheckpointRow
+    from persistence.contracts.backend import CheckpointKey
     from persistence.mongo.rows import Document
     from persistence.mongo.server import Session
-
-Fenced = tuple["CheckpointRow", "str | None"]
+    from persistence.writer.fencing import Base
 
 ROWS: Final = "rows"
 
@@ -43,7 +43,7 @@ async def commit(session: Session, segments: Sequence[Segment]) -> None:
     if len(segments) == 1 and isinstance(segments[0], Merged):
         merged = segments[0]
         operations = kept(session, merged)
-        if len(operations) == 1:  # one document is whole by itself
+        if len(operations) == 1 and not _anchored(merged):  # one document is whole by itself
             await _store(session, merged, operations)
             return
         async with session.transaction():
@@ -69,13 +69,21 @@ async def _carry_out(session: Session, segment: Segment) -> None:
 
 
 async def _store(session: Session, rows: Merged, operations: Sequence[Any]) -> None:
-    if any(expected is not None for _, expected in rows.fenced):
-        await _check_heads(session, rows.fenced)
-    if rows.bases:
-        names = {checkpoint_id(*key): key for key in rows.bases}
-        found = await session.find(session.living({"_id": {"$in": [*names]}}), fields=("_id",))
-        check_bases(rows.bases, {names[document["_id"]] for document in found}.__contains__)
+    if rows.bases or any(expected is not None for _, expected in rows.fenced):
+        await _check(session, rows)
+    if session.is_whole:
+        operations = [*(_touched(base) for base in _anchored(rows)), *operations]
     await session.change(operations)
+
+
+def _anchored(rows: Merged) -> list[Base]:
+    """Return what must be there for checkpoints to be stored that follow no head."""
+    return [base for base in rows.bases if base.own is not None and base.key[2]]
+
+
+def _touched(base: Base) -> UpdateOne:
+    """Return what changes a checkpoint's document, where nobody looks: it is not to go while something comes to it."""
+    return UpdateOne({"_id": checkpoint_id(*base.key)}, {"$inc": {"touched": 1}})
 
 
 def kept(session: Session, rows: Merged, *, gives_way: bool = False) -> list[Any]:
@@ -150,20 +158,23 @@ def _merge(one: Stored, rows: dict[int, Row]) -> UpdateOne:
     return UpdateOne({"_id": one.id}, [{"$set": fields}], upsert=True)
 
 
-async def _check_heads(session: Session, moves: Sequence[Fenced]) -> None:
-    """Compare what units expect with what is stored, by one query that asks only for what is not older.
+async def _check(session: Session, rows: Merged) -> None:
+    """Compare what units need with what is stored, by one query that asks only for what is not older than a head.
 
     Raises:
-        CheckpointConflictError: The newest checkpoint is not the expected one.
+        CheckpointConflictError: The newest checkpoint is not the expected one, or something is gone.
     """
     oldest: dict[tuple[str, str], str] = {}
-    for row, expected in moves:
+    for row, expected in rows.fenced:
         if expected is not None:
             oldest[row[:2]] = min(oldest.get(row[:2], row[2]), expected, row[2])
+    oldest.update((base.key[:2], "") for base in rows.bases if not base.key[2])
     ranges = [{"_id": {**within("checkpoint", *place), "$gte": checkpoint_id(*place, name)}}
               for place, name in oldest.items()]  # fmt: skip
-    starts = [{"_id": checkpoint_id(*origin(row))} for row in forks(moves)]
-    found = await session.find(session.living({"$or": [*ranges, *starts]}), fields=("_id",))
+    needed = {key for base in rows.bases for key in (base.key, base.own) if key is not None and key[2]}
+    needed.update(origin(row) for row in forks(rows.fenced))
+    some = [{"_id": checkpoint_id(*key)} for key in needed]
+    found = await session.find(session.living({"$or": [*ranges, *some]}), fields=("_id",))
     heads: dict[tuple[str, str], str] = {}
     held: set[CheckpointKey] = set()
     for document in found:
@@ -174,4 +185,9 @@ async def _check_heads(session: Session, moves: Sequence[Fenced]) -> None:
         where = session.living({"_id": within("checkpoint", *place)})
         newest = await session.find(where, fields=("_id",), order=OF_A_SPACE, limit=1)
         heads.update((place, document["_id"].split("\0")[3]) for document in newest)
-    check_heads(moves, lambda thread_id, ns: heads.get((thread_id, ns)), held.__contains__)
+
+    def head_of(thread_id: str, ns: str) -> str | None:
+        return heads.get((thread_id, ns))
+
+    check_heads(rows.fenced, head_of, held.__contains__)
+    check_bases(rows.bases, head_of, held.__contains__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -19,8 +19,9 @@ from persistence.writer.leasing import Move, Stored, lost, moves
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from persistence.contracts.backend import BlobRow, CheckpointRow, WriteRow
+    from persistence.contracts.backend import BlobRow, CheckpointKey, CheckpointRow, WriteRow
     from persistence.postgres.sessions import Session
+    from persistence.writer.fencing import Base
 
 _json: Final = msgspec.json.Encoder().encode
 
@@ -59,7 +60,8 @@ async def _carry_out(session: Session, segment: Segment) -> None:
 
 
 async def _store(session: Session, rows: Merged) -> None:
-    fences, started = _fences(rows.fenced), forks(rows.fenced)
+    fences = _fences(rows.fenced)
+    needed = [*(_needed(base) for base in rows.bases), *map(_start, forks(rows.fenced))]
     leases = moves(rows.leased)
     # One statement cannot change a row twice, so of several rows with one key only the last is sent.
     checkpoints = {row[:3]: row for row in rows.checkpoints}.values()
@@ -74,8 +76,7 @@ async def _store(session: Session, rows: Merged) -> None:
         "upserts": [(*row[:7], row[8]) for row in upserts],
     }
     while True:
-        starts = [*rows.bases, *map(origin, started)]
-        parts["fences"] = [*fences, *((*key, NO_HEAD, "") for key in starts)]
+        parts["fences"] = [*fences, *(each.fence for each in needed)]
         batch = _json({name: part for name, part in parts.items() if part}).decode()
         refused = await session.rows(QUERIES["commit"], batch, *blobs)
         if not refused:
@@ -85,13 +86,28 @@ async def _store(session: Session, rows: Merged) -> None:
             raise lost({leases[-where - 1].thread_id: _found(what) for where, what in refused})
         if position <= len(fences):
             raise _conflict(fences[position - 1], head)
-        missing = position - 1 - len(fences)
-        if missing < len(rows.bases):
-            raise CheckpointConflictError(baseless(starts[missing]))
-        fork = started.pop(missing - len(rows.bases))
-        # One that is stored is tried again, after an answer that was lost: it needs no start any more.
-        if not await session.rows(QUERIES["holds"], *fork[:3]):
-            raise CheckpointConflictError(uprooted(fork))
+        missing = needed.pop(position - 1 - len(fences))
+        # What is stored is tried again, after an answer that was lost: it needs nothing any more.
+        if missing.own is None or not await session.rows(QUERIES["holds"], *missing.own):
+            raise CheckpointConflictError(missing.told)
+
+
+class _Needed(NamedTuple):
+    """What must be there beside the heads, as the database compares it."""
+
+    fence: Fence
+    own: CheckpointKey | None
+    """The checkpoint that needs it."""
+    told: str
+    """What to say if it is not there."""
+
+
+def _needed(base: Base) -> _Needed:
+    return _Needed((*base.key, NO_HEAD if base.key[2] else "", base.before), base.own, baseless(base))
+
+
+def _start(fork: CheckpointRow) -> _Needed:
+    return _Needed((*origin(fork), NO_HEAD, ""), fork[:3], uprooted(fork))
 
 
 def _columns(rows: Sequence[tuple[Any, ...]], count: int) -> Columns:

@@ -21,14 +21,18 @@ from persistence.writer.limits import MIB
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from persistence.contracts.backend import CheckpointKey, CheckpointRow
+    from persistence.contracts.backend import CheckpointRow
     from persistence.redis.server import Session
+    from persistence.writer.fencing import Base
 
 PART: Final = 16 * MIB
 """Bytes of a copy in one call, counting rows: others get their turn; smaller threads are copied as a whole."""
 
 Fence: TypeAlias = tuple[int, str, str, str, str]
-"""(number of the thread, checkpoint_ns, checkpoint_id, the head it expects, the newest that comes before it)"""
+"""(number of the thread, checkpoint_ns, checkpoint_id, the head it expects, the newest that comes before it)
+
+A sixth part names a checkpoint, as its field: if that is stored, the fence is open.
+"""
 
 NO_HEAD: Final = chr(0x10FFFF)
 """Expected where the head does not matter: then only a checkpoint that is there passes."""
@@ -60,7 +64,7 @@ class _Job:
         self.values: list[bytes] = []
         self.size = 0
         self.fences: list[Fence] = []
-        self.bases: list[CheckpointKey] = []
+        self.bases: list[Base] = []
         self.forks: list[CheckpointRow] = []
         self.checkpoints: list[tuple[int, str, str, str, str | None, int]] = []
         self.blobs: list[tuple[int, str, int]] = []
@@ -86,11 +90,10 @@ class _Job:
 
     async def run(self, session: Session, ttl: int, *, gives_way: bool = False) -> None:
         """Have it done. Raises CheckpointConflictError."""
-        names = list(self.threads)
         rows = self.checkpoints, self.blobs, self.writes, self.upserts
-        based = [(self.thread(thread_id), ns, name, NO_HEAD, "") for thread_id, ns, name in self.bases]
-        rooted = [(self.thread(row[0]), row[1], row[3], NO_HEAD, "", row[2]) for row in self.forks]
-        fences = [*self.fences, *based, *rooted]
+        based = [*map(self._needed, self.bases)]
+        rooted = [(self.thread(row[0]), row[1], row[3], NO_HEAD, "", joined(row[1], row[2])) for row in self.forks]
+        fences, names = [*self.fences, *based, *rooted], list(self.threads)
         refused: list[Any] = await session.run(STORE, (ttl, gives_way, names, fences, *rows), self.values)
         if refused:
             position = refused[0] - 1
@@ -101,6 +104,12 @@ class _Job:
                 raise CheckpointConflictError(baseless(self.bases[missing]))
             fence = self.fences[position]
             raise _conflict(names[fence[0] - 1], fence, refused[1].decode())
+
+    def _needed(self, base: Base) -> tuple[Any, ...]:
+        """Return the fence of what must be there."""
+        thread_id, ns, name = base.key
+        fence = (self.thread(thread_id), ns, name, NO_HEAD if name else "", base.before)
+        return fence if base.own is None else (*fence, joined(*base.own[1:]))
 
 
 async def _store(session: Session, rows: Merged, ttl: int) -> None:

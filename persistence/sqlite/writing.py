@@ -72,7 +72,8 @@ def _insert(connection: sqlite3.Connection, rows: Merged) -> None:
         _settle_leases(connection, rows.leased)
     if rows.fenced:
         check_heads(rows.fenced, _heads(connection, rows.fenced), partial(_holds, connection))
-    check_bases(rows.bases, partial(_holds, connection))
+    if rows.bases:
+        check_bases(rows.bases, partial(_head, connection), partial(_holds, connection))
     for sql, table in (
         (_PUT_CHECKPOINT, rows.checkpoints),
         (_KEEP_BLOB, rows.blobs),
@@ -131,6 +132,11 @@ def _heads(
         zip(places, connection.execute(QUERIES["heads"], (msgspec.json.encode(places).decode(),)), strict=True)
     )
     return lambda thread_id, ns: found[thread_id, ns][0]
+
+
+def _head(connection: sqlite3.Connection, thread_id: str, ns: str) -> str | None:
+    [head] = connection.execute(QUERIES["head"], (thread_id, ns)).fetchone()
+    return None if head is None else str(head)
 
 
 def _holds(connection: sqlite3.Connection, key: CheckpointKey) -> bool:

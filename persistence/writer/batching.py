@@ -18,6 +18,7 @@ from persistence.contracts.backend import (
     Rows,
     WriteRow,
 )
+from persistence.writer.fencing import Base
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,8 +37,8 @@ class Merged:
     upserts: list[WriteRow] = field(default_factory=list)
     fenced: list[tuple[CheckpointRow, str | None]] = field(default_factory=list)
     """If a unit expects a head: every checkpoint in order, with the head it expects."""
-    bases: dict[CheckpointKey, None] = field(default_factory=dict)
-    """The checkpoints that must be there, in order, but for those that come with the units."""
+    bases: dict[Base, None] = field(default_factory=dict)
+    """What must be there beside heads, in order, but for what comes with the units."""
     _coming: set[CheckpointKey] = field(default_factory=set)
     _counted: int = 0
     """How many of the checkpoints are in that set: it is only made where bases are asked for."""
@@ -48,7 +49,7 @@ class Merged:
 
     def add(self, rows: Rows) -> None:
         """Append a unit's rows."""
-        if rows.based:
+        if rows.rests:
             self._note_bases(rows)
         if rows.checkpoint is not None:
             if rows.expected_head is not None or self.fenced:
@@ -65,7 +66,15 @@ class Merged:
     def _note_bases(self, rows: Rows) -> None:
         self._coming.update(row[:3] for row in self.checkpoints[self._counted :])
         self._counted = len(self.checkpoints)
-        self.bases.update(dict.fromkeys(key for key in rows.bases() if key not in self._coming))
+        own = None if rows.checkpoint is None else rows.checkpoint[:3]
+        if own in self._coming:  # the same unit once more
+            return
+        for key in rows.bases():
+            if key not in self._coming:
+                self.bases[Base(key, own, "" if key[2] else self._newest_coming(key))] = None
+
+    def _newest_coming(self, where: CheckpointKey) -> str:
+        return max((key[2] for key in self._coming if key[:2] == where[:2]), default="")
 
 
 Segment = Merged | DeleteThread | CopyThread | Prune | DeleteRuns

@@ -114,9 +114,13 @@ class Decoder:
             metadata = msgspec.convert(plain_json.decode(metadata_text), dict[str, Any])
             del body[ROWS]
             body.pop(LINEAGE, None)
-            lineage = {channel: tuple(Mark(*mark) for mark in marks) for channel, marks in checked.lineage.items()}
             values: dict[str, Any] = body["channel_values"]
             versions = {channel: checked.channel_versions[channel] for channel in checked.rows}
+            lineage = {
+                channel: tuple(Mark(*mark) for mark in marks)
+                for channel, marks in checked.lineage.items()
+                if channel in versions  # nothing can be added to what is no row
+            }
         except (*DAMAGE, KeyError) as error:
             _corrupt(row, f"it does not parse ({type(error).__name__}: {error})", error)
         if checked.id != checkpoint_id:
@@ -148,8 +152,12 @@ class Decoder:
                 value = held
                 if type(value) not in _GROWING:
                     _corrupt(row, f"channel {channel!r} holds a {type(value).__name__}, to which nothing can be added")
+                if mark.index != 0:
+                    _corrupt(row, f"the lineage of channel {channel!r} begins at addition {mark.index}, not at 0")
             else:
                 base = marks[position - 1]
+                if mark.index <= base.index:  # who counts on from it would not come to an end
+                    _corrupt(row, f"the lineage of channel {channel!r} does not ascend")
                 follows = [base.index, base.version, base.length, mark.index]
                 if type(held) is not list or held[:-1] != follows or type(held[-1]) is not type(value):
                     _corrupt(row, f"channel {channel!r} has an addition that does not follow its base")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, Any
 
-from persistence.contracts.backend import BlobRow, CheckpointRow, Rows, WriteRow
+from persistence.contracts.backend import BlobRow, CheckpointKey, CheckpointRow, Rows, WriteRow
 from persistence.contracts.checkpoint import (
     INTERRUPT,
     RESUME,
@@ -79,6 +79,7 @@ class Encoder:
         upserts: list[WriteRow] = []
         blobs: list[BlobRow] = []
         row: CheckpointRow | None = None
+        anchor = None if unit.anchor is None else self._anchor(unit, unit.anchor)
         size = 0
         for task in unit.writes:
             size += self._encode_writes(unit, task, writes, upserts, seen)
@@ -98,7 +99,15 @@ class Encoder:
             unit.expected_head,
             unit.lease,
             unit.based,
+            anchor,
         )
+
+    def _anchor(self, unit: Unit, anchor: tuple[str, str]) -> CheckpointKey:
+        ns, checkpoint_id = anchor
+        self._check_name(ns, "checkpoint_ns of the anchor")
+        if checkpoint_id:
+            name(checkpoint_id, "checkpoint_id of the anchor")
+        return unit.thread_id, ns, checkpoint_id
 
     def _check_name(self, value: str, what: str) -> None:
         if value not in self._names:

@@ -111,7 +111,7 @@ class Losses:
             if sequence <= newest:
                 return _barred(request, f"writes to checkpoint {parent[2]}", error)
             del self._incomplete[parent]
-        for key in (parent, *_written(request)):
+        for key in (parent, request.anchor, *_written(request)):
             if key is not None and key in self._missing:
                 return _barred(request, f"checkpoint {key[2]}", self._missing[key])
         return None

@@ -5,11 +5,14 @@ learn it instead of forking the thread in silence. So the head is compared insid
 
 A fork follows another checkpoint than the head, and rests on what that one rests on. So it must be there too: a fork
 from what was pruned meanwhile would be the newest checkpoint, and could not be read.
+
+What follows no head may need another checkpoint all the same: what a task wrote, the one that it worked on; the first
+checkpoint of a namespace, one of the graphs around it. Else it would bring back a thread that was deleted meanwhile.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from persistence.errors import CheckpointConflictError
 
@@ -17,6 +20,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from persistence.contracts.backend import CheckpointKey, CheckpointRow
+
+
+class Base(NamedTuple):
+    """What must be there for a unit to be stored, beside a head."""
+
+    key: CheckpointKey
+    """A checkpoint; with an id of ``""``, its namespace must have none."""
+    own: CheckpointKey | None
+    """The unit's checkpoint: if it is stored, the unit is tried again, and passes."""
+    before: str = ""
+    """Where there must be none: the newest checkpoint that the batch itself stores there before the unit."""
 
 
 def check_heads(
@@ -52,11 +66,15 @@ def check_heads(
         coming[place] = max(checkpoint_id, coming.get(place, ""))
 
 
-def check_bases(bases: Iterable[CheckpointKey], holds: Callable[[CheckpointKey], bool]) -> None:
-    """Raise CheckpointConflictError if a checkpoint that writes are recorded against is not there."""
-    for key in bases:
-        if not holds(key):
-            raise CheckpointConflictError(baseless(key))
+def check_bases(
+    bases: Iterable[Base], head_of: Callable[[str, str], str | None], holds: Callable[[CheckpointKey], bool]
+) -> None:
+    """Raise CheckpointConflictError if something is not there that a unit rests on, or is where none must be."""
+    for base in bases:
+        key = base.key
+        sound = holds(key) if key[2] else not (base.before or head_of(*key[:2]))
+        if not sound and not (base.own is not None and holds(base.own)):
+            raise CheckpointConflictError(baseless(base))
 
 
 def forks(moves: Iterable[tuple[CheckpointRow, str | None]]) -> list[CheckpointRow]:
@@ -85,10 +103,15 @@ def uprooted(row: CheckpointRow) -> str:
     )
 
 
-def baseless(key: CheckpointKey) -> str:
-    """Return what to say of writes whose checkpoint is gone."""
-    thread_id, ns, checkpoint_id = key
+def baseless(base: Base) -> str:
+    """Return what to say of a unit that does not find what it rests on."""
+    thread_id, ns, checkpoint_id = base.key
+    if not checkpoint_id:
+        return (
+            f"Thread {thread_id!r}, namespace {ns!r} has moved on: another writer has begun it while a run was at work "
+            "on it. What the run stores beside it was not saved; load the thread again and repeat the call."
+        )
     return (
         f"Thread {thread_id!r}, namespace {ns!r}: checkpoint {checkpoint_id} is gone, pruned or deleted by another "
-        "writer while tasks were at work on it. What they wrote was not saved."
+        "writer while a run was at work on it. What rests on it was not saved."
     )

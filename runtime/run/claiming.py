@@ -19,6 +19,7 @@ import anyio
 from anyio.lowlevel import EventLoopToken, current_token
 
 from runtime.errors import ThreadBusyError
+from runtime.run.heads import Heads
 
 if TYPE_CHECKING:
     from runtime.run.leasing import RunLease
@@ -43,8 +44,8 @@ class Claim:
     def __init__(self) -> None:
         self.event: anyio.Event | None = None
         """Set when its turn comes; None if it never had to wait."""
-        self.heads: dict[str, str] = {}
-        """By namespace, the newest checkpoint known to the holder and to the runs inside it (see run/journal)."""
+        self.heads = Heads()
+        """What the holder, and the runs inside it, know to be stored."""
         self.lease: RunLease | None = None
         """What tells other processes that the thread is held (see run/leasing); None before it is known."""
         self.owns = False

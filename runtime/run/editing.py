@@ -123,7 +123,7 @@ class Editor:
             raise missing_checkpoint(wanted, self.thread_id, self.ns)
         newest = "" if found is None else found.checkpoint["id"]
         head = newest if wanted is None else await self.journal.head()
-        self.journal.heads[self.ns] = head
+        self.journal.heads.found(self.ns, head)
         if found is None:
             return
         asking = found if head == newest else await self._readable_head()

@@ -33,6 +33,7 @@ from persistence.outlasting import outlast
 from runtime.engine.checkpointing import checkpoint_of, keep, take_changes
 from runtime.engine.vetting import vet
 from runtime.run.adapting import ContractDoor
+from runtime.run.heads import Heads
 from runtime.run.leasing import leases, opened
 from runtime.run.metadata import CALL_MARK, CALLER, KEPT_AT
 from runtime.run.refusing import conflict, surely_storable, told
@@ -96,8 +97,8 @@ class Journal:
         self.durability = durability
         self._extra = extra
         self._parents = parents
-        self.heads: dict[str, str] = {}
-        """By namespace, the newest checkpoint that storage should have; shared by runs nested on one thread."""
+        self.heads = Heads()
+        """What is known to be stored; shared by runs nested on one thread."""
         self.graph = ""
         """Name of the graph, for the thread's lease."""
         self._claim: Claim | None = None
@@ -314,7 +315,7 @@ class Journal:
 
     @property
     def _based(self) -> bool:
-        """Whether writes alone must find their checkpoint: a lease tells of a deleted thread by itself."""
+        """Whether what follows no head must find what it rests on: a lease tells of a deleted thread by itself."""
         return self.lease is None
 
     def _shown(self, *, ends: bool = False) -> Lease | None:
@@ -342,12 +343,13 @@ class Journal:
     async def _settled(self, ack: Ack) -> None:
         try:
             await ack.wait()
-        except CheckpointConflictError as error:
+        except Exception as error:  # noqa: BLE001 - raised as it is, or as what it means for a run
             self._refused(error)
 
     def _refused(self, error: BaseException) -> NoReturn:
         """Raise why a unit was not stored."""
         if not isinstance(error, CheckpointConflictError):
+            self.heads.failed(self.ns)
             raise error
         if isinstance(error, LeaseLostError) and self.lease is not None:
             self.lease.lost = True
@@ -427,6 +429,7 @@ class Journal:
             lineage=cells.lineage,
             expected_head=self.heads.get(self.ns),
             lease=self._shown(ends=ends),
+            anchor=self.heads.anchor(self.ns) if self._based else None,
         )
 
     async def _send(self, unit: Unit) -> None:
@@ -479,7 +482,7 @@ class Journal:
         if unit.checkpoint is not None:
             if self.marks is not None:
                 self.marks.sent(unit.checkpoint["id"], ack)
-            self.heads[self.ns] = max(unit.checkpoint["id"], self.heads.get(self.ns, ""))
+            self.heads.sent(self.ns, unit.checkpoint["id"])
 
     def config(self, checkpoint_id: str) -> Any:
         """Return the config that addresses one of this thread's checkpoints."""

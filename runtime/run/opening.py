@@ -95,7 +95,7 @@ class Opening:
             self.head = "" if self.saved is None else self.saved.checkpoint["id"]
         else:
             self.head = await run.journal.head()
-        run.journal.heads[run.ns] = self.head
+        run.journal.heads.found(run.ns, self.head)
         if self.saved is None:
             if wanted is not None:
                 raise missing_checkpoint(wanted, run.journal.thread_id, run.ns)

@@ -23,11 +23,11 @@ for number, fence in ipairs(fences) do
     local newest = redis.call('ZREVRANGEBYLEX', own.spaces, '(' .. ns .. '\1', '[' .. ns .. '\0', 'LIMIT', 0, 1)
     local head = newest[1] and string.sub(newest[1], #ns + 2) or ''
     if before ~= '' and follows(before, head) then head = before end
-    local function holds(name)
-        return redis.call('HEXISTS', own.checkpoints, ns .. '\0' .. name) == 1
+    local function holds(field)
+        return redis.call('HEXISTS', own.checkpoints, field) == 1
     end
-    -- A fork that is stored is tried again, after an answer that was lost: it needs no start any more.
-    if head ~= expected and not holds(id) and not (fence[6] and holds(fence[6])) then
+    -- What is stored is tried again, after an answer that was lost: it needs nothing to rest on any more.
+    if head ~= expected and not holds(ns .. '\0' .. id) and not (fence[6] and holds(fence[6])) then
         return {number, head}
     end
 end

@@ -14,9 +14,9 @@ from persistence.contracts.checkpoint import (
 from persistence.errors import CorruptDataError, DecryptionError, UnknownTypeError
 from persistence.serde.encrypted import EncryptedSerializer
 from persistence.serde.serializer import Serializer, place
-from persistence.writer.binding import open_write
+from persistence.writer.binding import blob_key, bound, open_write
 from persistence.writer.decoding import blobs_of
-from persistence.writer.encoding import Encoder, checksum
+from persistence.writer.encoding import ADDITION, Encoder, checksum
 from persistence.writer.resealing import Resealer
 from tests.persistence.writer.coding import KEY, back, damaged, forged, grown, unit
 
@@ -136,6 +136,37 @@ def test_a_broken_lineage_is_damaged() -> None:
     for words, rows in cases.items():
         with pytest.raises(CorruptDataError, match=words):
             back(Serializer(), *rows)
+
+
+@pytest.mark.parametrize("index", [-1, 1, 7, 2**70])
+def test_a_lineage_begins_at_a_whole_value(index: int) -> None:
+    """The next addition is numbered after it; what it would rest on is no number below 0."""
+    (first,), _ = grown(Serializer(), [["a"]])
+    with pytest.raises(CorruptDataError, match=f"the lineage of channel 'log' begins at addition {index}, not at 0"):
+        back(Serializer(), forged(first, lineage={"log": [[index, "v0", 1]]}))
+
+
+@pytest.mark.parametrize("index", [0, -1])
+def test_a_lineage_ascends(index: int) -> None:
+    """Though the addition itself says that it has that number."""
+    (first, second), _ = grown(Serializer(), [["a"], ["b"]])
+    (blob,) = second.blobs
+    kind, data = Serializer().dumps_typed([0, "v0", 1, index, ["b"]])
+    own = bound(kind + ADDITION, data, blob_key(blob[1], blob[2], blob[3]))
+    moved = damaged(second, blobs=[(*blob[:4], own, data)])
+    with pytest.raises(CorruptDataError, match="the lineage of channel 'log' does not ascend"):
+        back(Serializer(), first, forged(moved, lineage={"log": [[0, "v0", 1], [index, "v1", 2]]}))
+    whole = [[0, "v0", 1], [1, "v1", 2]]
+    with pytest.raises(CorruptDataError, match="does not follow its base"):
+        back(Serializer(), first, forged(moved, lineage={"log": whole}))
+    assert back(Serializer(), first, second).checkpoint["channel_values"] == {"log": ["a", "b"]}
+
+
+def test_what_is_no_row_has_no_lineage() -> None:
+    """Nothing may be stored as an addition to a value that stands in the checkpoint itself."""
+    rows = Encoder(Serializer()).encode(unit({"n": "text"}))
+    found = back(Serializer(), forged(rows, lineage={"n": [[0, "v.n", 4]], "other": []}))
+    assert (found.checkpoint["channel_values"], found.lineage) == ({"n": "text"}, None)
 
 
 def test_sealed_values_do_not_open_elsewhere() -> None:
