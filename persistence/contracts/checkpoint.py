@@ -145,6 +145,6 @@ class Unit:
     anchor: tuple[str, str] | None = None
     """Namespace and id of another checkpoint of the thread, which must be there for ``checkpoint`` to be stored.
 
-    Likewise: what is the first in its namespace follows no head, and would begin anew what was deleted. An id of ``""``
-    means that the namespace must have none: others have not begun the thread.
+    Likewise: what a run stores first in a namespace follows no head, or one that it has just found, and would begin
+    anew what was deleted, or add to what others have begun. An id of ``""`` means that the namespace must have none.
     """

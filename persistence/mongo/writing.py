@@ -5,8 +5,8 @@ on first, checkpoints last, so a batch that was cut off shows nothing half done;
 again, it is completed by the next attempt. All that one task wrote is one document, and so is whole either way.
 
 Between processes, a head is followed once: a unique index holds each fenced checkpoint's ``follows``. That decides
-where two compared the head at the same time, transaction or not. What else must be there is written to in the same
-transaction, so that who deletes it at the same time conflicts with that.
+where two compared the head at the same time, transaction or not. The head is also written to in the same transaction,
+as is what else checkpoints need: so who deletes it at the same time conflicts with that.
 """
 
 from __future__ import annotations
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from persistence.contracts.backend import CheckpointKey
     from persistence.mongo.rows import Document
     from persistence.mongo.server import Session
-    from persistence.writer.fencing import Base
-
 ROWS: Final = "rows"
 
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -43,7 +41,7 @@ async def commit(session: Session, segments: Sequence[Segment]) -> None:
     if len(segments) == 1 and isinstance(segments[0], Merged):
         merged = segments[0]
         operations = kept(session, merged)
-        if len(operations) == 1 and not _anchored(merged):  # one document is whole by itself
+        if len(operations) == 1 and not _needed(merged):  # one document is whole by itself
             await _store(session, merged, operations)
             return
         async with session.transaction():
@@ -72,18 +70,25 @@ async def _store(session: Session, rows: Merged, operations: Sequence[Any]) -> N
     if rows.bases or any(expected is not None for _, expected in rows.fenced):
         await _check(session, rows)
     if session.is_whole:
-        operations = [*(_touched(base) for base in _anchored(rows)), *operations]
+        operations = [*(_touched(key) for key in _needed(rows)), *operations]
     await session.change(operations)
 
 
-def _anchored(rows: Merged) -> list[Base]:
-    """Return what must be there for checkpoints to be stored that follow no head."""
-    return [base for base in rows.bases if base.own is not None and base.key[2]]
+def _needed(rows: Merged) -> list[CheckpointKey]:
+    """Return the checkpoints that must still be there when those of a batch are stored, but for its own."""
+    found = {base.key: None for base in rows.bases if base.own is not None and base.key[2]}
+    coming: set[CheckpointKey] = set()
+    for row, expected in rows.fenced:
+        key = (row[0], row[1], expected or "")
+        if expected and key not in coming:
+            found[key] = None
+        coming.add(row[:3])
+    return list(found)
 
 
-def _touched(base: Base) -> UpdateOne:
+def _touched(key: CheckpointKey) -> UpdateOne:
     """Return what changes a checkpoint's document, where nobody looks: it is not to go while something comes to it."""
-    return UpdateOne({"_id": checkpoint_id(*base.key)}, {"$inc": {"touched": 1}})
+    return UpdateOne({"_id": checkpoint_id(*key)}, {"$inc": {"touched": 1}})
 
 
 def kept(session: Session, rows: Merged, *, gives_way: bool = False) -> list[Any]:

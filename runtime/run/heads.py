@@ -10,41 +10,51 @@ from __future__ import annotations
 class Heads(dict[str, str]):
     """By namespace, the id of the newest checkpoint that storage should have; ``""`` if there is none."""
 
-    __slots__ = ("_doubted",)
+    __slots__ = ("_doubted", "_made")
 
     def __init__(self) -> None:
         """Know nothing."""
         super().__init__()
+        self._made: set[str] = set()
+        """Namespaces whose newest checkpoint is of these runs."""
         self._doubted: set[str] = set()
         """Namespaces of which something could not be stored."""
 
     def found(self, ns: str, head: str) -> None:
-        """Note which checkpoint was found to be the newest.
+        """Note which checkpoint was found to be the newest, ``""`` if there is none.
 
-        If there is none where one was stored, the thread was deleted under the runs at work on it, and they go on to
-        expect theirs: nothing that they store may begin it anew.
+        What is known already is expected to stay: if another is found, or none, somebody else moved the thread on or
+        deleted it, and what the runs store next is refused.
         """
-        if head or ns in self._doubted or not self.get(ns):
-            self[ns] = head
+        if ns in self._doubted:
             self._doubted.discard(ns)
+            self._made.discard(ns)
+            self[ns] = head
+        elif not self.get(ns):
+            self[ns] = head
 
     def sent(self, ns: str, checkpoint_id: str) -> None:
         """Note that a checkpoint is on its way to storage."""
         self[ns] = max(checkpoint_id, self.get(ns, ""))
+        self._made.add(ns)
 
     def failed(self, ns: str) -> None:
         """Note that something could not be stored, so that less may be found."""
         self._doubted.add(ns)
 
     def anchor(self, ns: str) -> tuple[str, str] | None:
-        """Return namespace and id of what must be there, so that a checkpoint can be the first of its namespace.
+        """Return namespace and id of what must be there, so that the runs can store their first checkpoint in another.
 
-        Any that is known to be there tells that the thread was not deleted. Where the runs have stored none, the root
-        must have none: ``""``. None if the checkpoint is not the first, or the root's own.
+        What was found there just now, or that nothing was, says nothing of what the runs have rested on before: the
+        thread may have been deleted meanwhile, and begun anew. What the outermost began with does, or what they have
+        stored. Where there is none of it, the root must have none: ``""``.
+
+        None if it is not their first, or the root's own.
         """
-        if self.get(ns):
+        if ns in self._made:
             return None
-        for other, head in self.items():  # the root's comes first
-            if head:
+        outermost = next(iter(self), ns)
+        for other, head in self.items():
+            if head and other != ns and (other == outermost or other in self._made):
                 return other, head
         return ("", "") if ns and "" in self else None

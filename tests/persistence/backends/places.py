@@ -32,6 +32,9 @@ class Place(ABC):
 
     kind: ClassVar[type[GroupCommitSaver]]
 
+    whole = True
+    """Whether what is compared before a commit still stands when it is stored, whatever others do meanwhile."""
+
     def __init__(self, **given: Any) -> None:
         """Take what makes a saver keep its rows here: plain JSON, so that another process can be told."""
         self.given = given
@@ -132,6 +135,7 @@ class MongoPlace(Place):
     def __init__(self, server: MongoServer, prefix: str) -> None:
         """Take a server and the prefix."""
         super().__init__(source=server.url, prefix=prefix, **server.settings)
+        self.whole = server.settings.get("transactions") is not False
         self._server = server
 
     def counts(self) -> list[int]:

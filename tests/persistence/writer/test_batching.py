@@ -13,7 +13,7 @@ from persistence.errors import CheckpointConflictError
 from persistence.memory import InMemorySaver
 from persistence.memory.tables import Tables
 from persistence.writer.batching import Merged, segments
-from persistence.writer.fencing import check_heads
+from persistence.writer.fencing import Base, check_bases, check_heads
 from tests.persistence.writer.samples import unit
 
 encode = InMemorySaver().encode
@@ -63,3 +63,43 @@ def test_a_batch_is_refused_if_and_only_if_one_of_its_units_would_be(moves: list
             check_heads(rows, lambda _thread, _ns: None, stored.__contains__)
     else:
         check_heads(rows, lambda _thread, _ns: None, stored.__contains__)
+
+
+PLACES = st.sampled_from(["", "n"])
+ANCHORS = st.none() | st.tuples(PLACES, st.sampled_from(["", "0", "1", "2"]))
+
+
+@given(
+    st.lists(st.tuples(PLACES, st.integers(0, 2), ANCHORS), unique_by=lambda move: move[:2]),
+    st.sets(st.tuples(PLACES, st.integers(0, 2)), max_size=2),
+)
+def test_likewise_if_something_is_not_there_that_a_unit_rests_on(
+    moves: list[tuple[str, int, tuple[str, str] | None]], there: set[tuple[str, int]]
+) -> None:
+    def made(ns: str, number: int, anchor: tuple[str, str] | None) -> Rows:
+        return encode(replace(unit("t", f"{number}"), checkpoint_ns=ns, anchor=anchor))
+
+    before, tables, refused = Tables(), Tables(), False
+    for place in there:
+        for each in (before, tables):
+            each.apply(made(*place, None))
+    requests: list[Request] = [made(*move) for move in moves]
+    try:
+        for request in requests:
+            tables.apply(request)
+    except CheckpointConflictError:
+        refused = True
+    for segment in segments(requests):
+        assert isinstance(segment, Merged)
+        if refused:
+            with pytest.raises(CheckpointConflictError, match="'t', namespace '(n|)'(:.* is gone| has moved on)"):
+                check_bases(segment.bases, before.head, before.holds)
+        else:
+            check_bases(segment.bases, before.head, before.holds)
+
+
+def test_the_same_unit_once_more_needs_nothing_twice() -> None:
+    below = encode(replace(unit("t", "1"), checkpoint_ns="n", anchor=("", "")))
+    (merged,) = segments([below, encode(unit("t", "2")), below])
+    assert isinstance(merged, Merged)
+    assert list(merged.bases) == [Base(("t", "", ""), ("t", "n", "1"))]
