@@ -25,7 +25,7 @@ class Interrupt:
         return cls(value, xxh3_128_hexdigest(ns.encode("utf-8", "surrogatepass")), response_schema)
 
     def __repr__(self) -> str:
-        return f"Interrupt(value={self.value!r}, id={self.id!r})"
+        return f"Interrupt(value={self.value!r}, id={self.id!r}, response_schema={self.response_schema!r})"
 
     def __hash__(self) -> int:
         return hash(self.id)

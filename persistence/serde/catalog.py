@@ -10,6 +10,7 @@ import msgspec
 
 from persistence.errors import CorruptDataError, UnknownTypeError
 from persistence.serde import arrays, exceptions, models, shapes, tags
+from persistence.serde.known import known_class, known_name
 from persistence.serde.parts import exactly
 from persistence.serde.registry import SHARED, Registry
 from persistence.serde.writing import Refusal, Write
@@ -71,7 +72,7 @@ class Catalog:
             self._writes, self._shapes = {}, {}
 
     def _found_write(self, cls: type) -> Write:
-        name = self._registry.name_of(cls) or SHARED.name_of(cls)
+        name = self._registry.name_of(cls) or SHARED.name_of(cls) or known_name(cls)
         if name is None:
             special = arrays.array_writer(cls) or models.secret_writer(cls)
             if special is not None:
@@ -103,7 +104,7 @@ class Catalog:
         return shape
 
     def _find(self, name: str) -> type | None:
-        return self._registry.lookup(name) or SHARED.lookup(name) or exceptions.BUILTIN.get(name)
+        return self._registry.lookup(name) or SHARED.lookup(name) or exceptions.BUILTIN.get(name) or known_class(name)
 
     def _admitted(self, cls: type) -> str:
         """Return the name of a class that is not registered: in strict mode there is none."""

@@ -50,7 +50,7 @@ def test_an_interrupt_is_hashed_by_its_id() -> None:
     question = Interrupt({"un": "hashable"}, "1")
     assert question in {question: 1}
     assert question == Interrupt({"un": "hashable"}, "1")
-    assert repr(question) == "Interrupt(value={'un': 'hashable'}, id='1')"
+    assert repr(question) == "Interrupt(value={'un': 'hashable'}, id='1', response_schema=None)"
 
 
 def test_a_question_needs_somebody_to_ask() -> None:
