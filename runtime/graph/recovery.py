@@ -16,7 +16,7 @@ from persistence.errors import LeaseLostError
 from runtime.engine.cells import Cells
 from runtime.engine.vetting import vet
 from runtime.errors import ThreadBusyError, ThreadConflictError
-from runtime.run.leasing import freed, leases
+from runtime.run.leasing import inherited, leases
 from runtime.types.config import merge_configs
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Recovered(NamedTuple):
     thread_id: str
     status: Literal["finished", "waiting", "failed", "taken"]
     """``finished``: nothing is left to do. ``waiting``: for an answer, or at a breakpoint. ``failed``: continuing it
-    raised. ``taken``: another process was faster."""
+    raised. ``taken``: another was faster, in this process or another."""
     value: Any = None
     """What the continued run returned; None if there was nothing to continue."""
     error: Exception | None = None
@@ -114,15 +114,19 @@ async def died(graph: CompiledStateGraph) -> list[LeaseRow]:
 async def _recovered(
     graph: CompiledStateGraph, row: LeaseRow, config: Mapping[str, Any], options: Mapping[str, Any]
 ) -> Recovered:
+    given = {key: value for key, value in options.items() if value is not None}
+    value: Any = None
     try:
-        await _require_nodes(graph, row.thread_id)
-        state = await graph.aget_state(config)
-        if not _unfinished(state):
-            await freed(graph.checkpointer, row)
-            return Recovered(row.thread_id, "waiting" if state.next else "finished")
-        given = {key: value for key, value in options.items() if value is not None}
-        value = await graph.ainvoke(None, config, multitask_strategy="reject", **given)
-        state = await graph.aget_state(config)
+        # Only who takes the thread from the run that died says what became of it, however many are at it.
+        async with inherited(graph.checkpointer, row) as legacy:
+            await _require_nodes(graph, row.thread_id)
+            state = await graph.aget_state(config)
+            if _unfinished(state):
+                await legacy.take()
+                value = await graph.ainvoke(None, config, multitask_strategy="reject", **given)
+                state = await graph.aget_state(config)
+            else:
+                await legacy.let_go()
     except (ThreadBusyError, ThreadConflictError, LeaseLostError):
         return Recovered(row.thread_id, "taken")
     except Exception as error:  # noqa: BLE001 - one thread's failure is no reason to leave the others

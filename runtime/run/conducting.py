@@ -47,5 +47,6 @@ async def taking_turns(program: Program, call: Call) -> Any:
         try:
             return await run.run()
         except FencedError:
-            if run.at_work or (call.hub is not None and call.hub.told):
+            owns = run.journal is not None and run.journal.owns  # the lease of a run around it stays lost
+            if not owns or run.at_work or (call.hub is not None and call.hub.told):
                 raise

@@ -67,7 +67,6 @@ class Journal:
         "_held",
         "_kept",
         "_last",
-        "_owns",
         "_parents",
         "_reject",
         "_settled_last",
@@ -78,6 +77,7 @@ class Journal:
         "keeps_exit",
         "marks",
         "ns",
+        "owns",
         "saver",
         "thread_id",
     )
@@ -103,7 +103,7 @@ class Journal:
         """Name of the graph, for the thread's lease."""
         self._claim: Claim | None = None
         self._reject = False
-        self._owns = False
+        self.owns = False
         """Whether the thread's lease is this run's own, not that of a run around it."""
         self._kept: dict[str, Any] = {}
         """By channel, what is known of the growing value that storage has (see ``engine.checkpointing.keep``)."""
@@ -153,7 +153,7 @@ class Journal:
         if claim is not None and claim.lease is None and leases(self.saver):
             where = {"configurable": configurable}
             first = await opened(self.saver, where, claim, graph=self.graph, reject=self._reject)
-            self._owns = claim.owns
+            self.owns = claim.owns
             return None if first is None else vet(first)
         found: CheckpointTuple | None = await self.saver.aget_tuple({"configurable": configurable})
         return None if found is None else vet(found)
@@ -278,7 +278,7 @@ class Journal:
             self._frozen.clear()
             self._unsaved = (checkpoint_id, parent_id, metadata)
             return
-        await self._send(self._unit(cells, checkpoint_id, parent_id, metadata, ends=last and self._owns))
+        await self._send(self._unit(cells, checkpoint_id, parent_id, metadata, ends=last and self.owns))
 
     async def take(self) -> None:
         """Return once the thread is this run's, unless it saves when it ends. Raises FencedError if another was first.
@@ -287,7 +287,7 @@ class Journal:
         are at work, nor has one in ``exit`` that would rather be refused.
         """
         lease = self.lease
-        if lease is None or not self._owns or (self.durability == "exit" and not self._reject):
+        if lease is None or not self.owns or (self.durability == "exit" and not self._reject):
             return
         if not lease.taken:
             unit = Unit(self.thread_id, self.ns, lease=lease.shown())
@@ -303,7 +303,7 @@ class Journal:
         What keeps that from being stored is not the run's concern: everything else of it is, and the saver tries again.
         """
         lease = self.lease
-        if lease is None or not self._owns or not lease.held:
+        if lease is None or not self.owns or not lease.held:
             return
         unit = Unit(self.thread_id, self.ns, lease=lease.shown(ends=True))
         with suppress(PersistenceError):
@@ -369,7 +369,7 @@ class Journal:
                 self._held = []
                 await self._save_exit(cells)
             else:
-                await self.flush(ends=self._owns)
+                await self.flush(ends=self.owns)
             await self.arrived()
         finally:
             await self._let_go()
@@ -399,12 +399,12 @@ class Journal:
         if self._unsaved is not None:
             checkpoint_id, _, metadata = self._unsaved
             self._held = [writes for writes in self._buffered if writes.checkpoint_id == checkpoint_id]
-            unit = self._unit(cells, checkpoint_id, self._last, metadata, ends=self._owns and not self._frozen)
+            unit = self._unit(cells, checkpoint_id, self._last, metadata, ends=self.owns and not self._frozen)
             self._unsaved = None
             self._buffered = []
             await self._send(unit)
         elif self._buffered:
-            ends = self._owns and not self._frozen
+            ends = self.owns and not self._frozen
             shown = self._shown(ends=ends)
             unit = Unit(self.thread_id, self.ns, writes=self._buffered, lease=shown, based=self._based)
             self._buffered = []

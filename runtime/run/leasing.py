@@ -6,14 +6,18 @@ takes the thread before its nodes run: two processes that continue one thread do
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
 from persistence.contracts.checkpoint import Unit
 from persistence.contracts.lease import Lease, LeaseRow
+from persistence.errors import LeaseLostError, PersistenceError
+from persistence.outlasting import outlast
 from runtime.errors import ThreadBusyError
-from runtime.run.claiming import held
+from runtime.run.claiming import claimed, held
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -144,8 +148,50 @@ class _Watch:
     _limit = 0.0
 
 
-async def freed(saver: Any, row: LeaseRow) -> None:
-    """Let go of a thread whose run died with nothing left to do. Raises LeaseLostError if another was faster."""
-    lease = RunLease(saver.lease_owner, row.graph, row)
-    ack = await saver.send(saver.encode(Unit(row.thread_id, "", lease=lease.shown(ends=True))))
-    await ack.wait()
+class Legacy:
+    """The thread of a run that died, held by who goes on with it; runs inside show its lease."""
+
+    def __init__(self, saver: Any, thread_id: str, lease: RunLease) -> None:
+        self._saver = saver
+        self._thread_id = thread_id
+        self._lease = lease
+
+    async def take(self) -> None:
+        """Return once the thread is taken. Raises LeaseLostError if another was faster."""
+        await self._store(ends=False)
+
+    async def let_go(self) -> None:
+        """Let others have the thread; it need not have been taken. Likewise."""
+        await self._store(ends=True)
+
+    async def leave(self) -> None:
+        """Let go of the thread if it is still held; if that cannot be stored, the saver tries again."""
+        if self._lease.held:
+            with suppress(PersistenceError):
+                await outlast(self.let_go)
+
+    async def _store(self, *, ends: bool) -> None:
+        unit = Unit(self._thread_id, "", lease=self._lease.shown(ends=ends))
+        ack = await self._saver.send(self._saver.encode(unit))
+        assert unit.lease is not None  # noqa: S101 - see above
+        self._lease.sent(unit.lease, ack)
+        await ack.wait()
+
+
+@asynccontextmanager
+async def inherited(saver: Any, row: LeaseRow) -> AsyncIterator[Legacy]:
+    """Hold the thread of a run that died, as its lease was found; let go of it in the end.
+
+    Raises ThreadBusyError or LeaseLostError if another has it, or had it meanwhile.
+    """
+    async with claimed(saver, row.thread_id, reject=True) as claim:
+        found: LeaseRow | None = await saver.alease(row.thread_id)
+        if found is None or (found.epoch, found.owner, found.held) != (row.epoch, row.owner, row.held):
+            msg = f"Thread {row.thread_id!r} was taken by another meanwhile, or deleted."
+            raise LeaseLostError(msg)
+        claim.lease = RunLease(saver.lease_owner, row.graph, row)
+        legacy = Legacy(saver, row.thread_id, claim.lease)
+        try:
+            yield legacy
+        finally:
+            await legacy.leave()

@@ -17,7 +17,7 @@ import pytest
 from persistence.memory import InMemorySaver
 from persistence.sqlite import SqliteSaver
 from runtime.cli import main
-from runtime.errors import OrphanedTaskError
+from runtime.errors import FencedError, OrphanedTaskError
 from runtime.graph.recovery import Recovered, arecover
 from runtime.types import interrupt
 from tests.stories.graphs import chain
@@ -101,7 +101,7 @@ async def test_what_died_is_continued_once_by_however_many(died: Path, durabilit
         group.start_soon(recover, one)
         group.start_soon(recover, other)
     assert ran == {"slow": 3, "last": 3}
-    assert {each.thread_id for part in found for each in part if each.status == "finished"} == set("abc")
+    assert sorted(each.thread_id for part in found for each in part if each.status == "finished") == list("abc")
     assert {each.status for part in found for each in part} <= {"finished", "taken"}
     async with SqliteSaver(died) as saver:
         graph = builder.compile(saver, name="worker")
@@ -109,6 +109,123 @@ async def test_what_died_is_continued_once_by_however_many(died: Path, durabilit
             state = await graph.aget_state({"configurable": {"thread_id": thread}})
             assert (state.values, state.next) == ({"log": ["first", "slow", "last"]}, ())
         assert await arecover(graph) == []
+
+
+def statuses(*found: list[Recovered]) -> list[list[str]]:
+    """Return what was said of each thread, whoever said it."""
+    said = [(each.thread_id, each.status) for part in found for each in part]
+    return [sorted(status for thread_id, status in said if thread_id == wanted) for wanted in "abc"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("savers", ["one saver", "two savers"])
+@pytest.mark.parametrize("unfinished", [True, False], ids=["unfinished", "finished"])
+async def test_only_who_took_a_thread_says_what_became_of_it(died: Path, savers: str, unfinished: bool) -> None:
+    """Another, who looked at the thread before that, says that it was taken."""
+    async with SqliteSaver(died) as one, SqliteSaver(died) as other:
+        graph = chain("first", "slow", "last").compile(one, name="worker")
+        if not unfinished:
+            for thread in "abc":
+                await graph.ainvoke(None, {"configurable": {"thread_id": thread}})
+            with closing(sqlite3.connect(died)) as raw, raw:
+                raw.execute("UPDATE checkpoint_leases SET held = 1, owner = 'gone' WHERE thread_id <> 'done'")
+        late = chain("first", "slow", "last").compile(one if savers == "one saver" else other, name="worker")
+        found: list[list[Recovered]] = []
+        looks, looked, done = late.aget_state, anyio.Event(), anyio.Event()
+
+        async def look(config: Any, **options: Any) -> Any:
+            state = await looks(config, **options)
+            looked.set()
+            await done.wait()
+            return state
+
+        async def be_faster() -> None:
+            await looked.wait()
+            found.append(await arecover(graph))
+            done.set()
+
+        late.aget_state = look  # type: ignore[method-assign]
+        assert len(await one.aheld_leases()) == 3
+        with anyio.fail_after(15):
+            async with anyio.create_task_group() as group:
+                group.start_soon(be_faster)
+                found.append(await arecover(late, max_concurrency=1))
+        assert statuses(*found) == [["finished", "taken"]] * 3
+        assert await one.aheld_leases() == []
+
+
+@pytest.mark.slow
+async def test_a_list_of_the_dead_that_is_old_brings_nothing(died: Path) -> None:
+    async with SqliteSaver(died) as saver:
+        graph = chain("first", "slow", "last").compile(saver, name="worker")
+        rows = await saver.aheld_leases()
+        assert statuses(await arecover(graph)) == [["finished"]] * 3
+
+        async def old() -> Any:
+            return rows
+
+        saver.aheld_leases = old  # type: ignore[method-assign]
+        assert statuses(await arecover(graph)) == [["taken"]] * 3
+
+
+RECOVERY = """
+import json, sys
+
+import anyio
+
+from persistence.sqlite import SqliteSaver
+from runtime.graph.recovery import arecover
+from tests.stories.graphs import chain
+
+
+async def main():
+    async with SqliteSaver(sys.argv[1]) as saver:
+        print("ready", flush=True)
+        sys.stdin.readline()
+        ended = await arecover(chain("first", "slow", "last").compile(saver, name="worker"))
+        print(json.dumps([(each.thread_id, each.status) for each in ended]))
+
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.slow
+def test_of_two_processes_one_takes_each_thread(died: Path) -> None:
+    """The processes have loops of their own, so it is not tried on each."""
+    pipe = subprocess.PIPE
+    children: list[subprocess.Popen[str]] = [
+        subprocess.Popen([sys.executable, "-c", RECOVERY, str(died)], stdin=pipe, stdout=pipe, text=True)
+        for _ in range(2)
+    ]
+    for child in children:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write("go\n")
+        child.stdin.flush()
+    ended = [json.loads(child.communicate()[0]) for child in children]
+    found = [[Recovered(*each) for each in part] for part in ended]
+    assert all(each in (["finished"], ["finished", "taken"]) for each in statuses(*found))
+
+
+async def test_a_run_inside_one_that_was_overtaken_is_told(tmp_path: Path) -> None:
+    """It cannot begin again: the thread is not its own to take."""
+    path, config = tmp_path / "threads.sqlite", {"configurable": {"thread_id": "t"}}
+    async with SqliteSaver(path) as saver:
+        inner = chain("node").compile(saver)
+
+        async def node(_state: Any) -> dict[str, Any]:
+            await saver.aget_tuple(config)  # waits for what was sent
+            with closing(sqlite3.connect(path)) as raw, raw:
+                raw.execute("UPDATE checkpoint_leases SET epoch = epoch + 1, owner = 'heir'")
+            with pytest.raises(FencedError):
+                await inner.ainvoke({}, config, durability="sync")
+            return {"log": ["told"]}
+
+        with anyio.fail_after(10), pytest.raises(FencedError):
+            await chain(("node", node)).compile(saver).ainvoke({}, config, durability="sync")
 
 
 @pytest.mark.slow
