@@ -15,6 +15,8 @@ class _Facts(msgspec.Struct):
 
     ts: str | None = None
     updated_channels: list[str] | None = None
+    channel_versions: Any = None
+    versions_seen: Any = None
 
 
 class TaskSummary(NamedTuple):
@@ -36,6 +38,8 @@ class CheckpointSummary(NamedTuple):
     metadata: dict[str, Any]
     updated: Sequence[str]
     """Channels that its superstep changed."""
+    unseen: Sequence[str] = ()
+    """Channels whose value no node has been started by."""
 
 
 class ThreadSummary(NamedTuple):
@@ -45,6 +49,8 @@ class ThreadSummary(NamedTuple):
     namespaces: int
     checkpoints: int
     newest: CheckpointSummary
+    outcomes: Sequence[str] = ()
+    """What became of the tasks that wrote against the newest checkpoint, of each one."""
 
 
 class StoredCheckpoint(NamedTuple):
@@ -96,8 +102,21 @@ def summary(row: Sequence[Any]) -> CheckpointSummary:
     ns, checkpoint_id, parent, checkpoint, metadata = row
     facts = _decoded(checkpoint, _Facts) or _Facts()
     return CheckpointSummary(
-        ns, checkpoint_id, parent, facts.ts, _decoded(metadata, dict[str, Any]) or {}, facts.updated_channels or ()
+        ns,
+        checkpoint_id,
+        parent,
+        facts.ts,
+        _decoded(metadata, dict[str, Any]) or {},
+        facts.updated_channels or (),
+        _unseen(facts.channel_versions, facts.versions_seen),
     )
+
+
+def _unseen(versions: Any, seen: Any) -> Sequence[str]:
+    if not isinstance(versions, dict) or not isinstance(seen, dict):
+        return ()
+    noted = [each for each in seen.values() if isinstance(each, dict)]
+    return [name for name, version in versions.items() if all(each.get(name) != version for each in noted)]
 
 
 def _decoded(text: bytes, kind: Any) -> Any:
@@ -115,3 +134,8 @@ def outcome(indices: list[int]) -> str:
     if WRITES_IDX_MAP[ERROR] in indices:
         return "failed"
     return "asked" if WRITES_IDX_MAP[INTERRUPT] in indices else "answered"
+
+
+def outcomes(indices: str | None) -> list[str]:
+    """Tell the same of some tasks, whose indices are lists in a JSON list."""
+    return [outcome(each) for each in msgspec.json.decode(indices, type=list[list[int]])] if indices else []

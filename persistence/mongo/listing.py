@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import bson
 
 from persistence.contracts.backend import Query
-from persistence.contracts.listing import CheckpointSummary, TaskSummary, ThreadSummary
+from persistence.contracts.checkpoint import WRITES_IDX_MAP
+from persistence.contracts.listing import CheckpointSummary, TaskSummary, ThreadSummary, outcome
 from persistence.mongo import reading
 from persistence.mongo.backend import THREADS
 from persistence.mongo.chunks import in_parts
@@ -26,6 +27,12 @@ if TYPE_CHECKING:
     from persistence.mongo.rows import Document
 
 CHECKPOINTS: Final = {"kind": "checkpoint"}
+
+OUTCOME: Final = (
+    *("kind", "thread_id", "checkpoint_ns", "checkpoint_id", "task_id"),
+    *(f"rows.{index}.channel" for index in (0, *WRITES_IDX_MAP.values())),
+)
+"""What tells what became of a task: whether it wrote, and the special channels; not what they hold."""
 
 WALKED: Final = 5000
 """Checkpoints whose thread is fetched at once: those of fifty threads of a hundred."""
@@ -93,17 +100,35 @@ async def _threads(session: Session, *, limit: int | None) -> list[ThreadSummary
     activity = {thread: max(newest for _, newest, _ in found) for thread, found in threads.items()}
     listed = sorted(threads, key=lambda thread: (activity[thread], thread), reverse=True)[:limit]
     heads = {checkpoint_id(thread, *min(threads[thread])[:2]): thread for thread in listed}
+    outcomes = await _outcomes(session, {(thread, *min(threads[thread])[:2]) for thread in listed})
     rows: dict[str, CheckpointRow] = {}
     for part in in_parts(heads):
         documents = await session.find({"_id": {"$in": part}})
         rows |= {heads[document["_id"]]: row for document, row in await _with_pieces(session, documents)}
     return [
         ThreadSummary(
-            thread, len(threads[thread]), sum(count for *_, count in threads[thread]), summary_of(rows[thread])
+            thread,
+            len(threads[thread]),
+            sum(count for *_, count in threads[thread]),
+            summary_of(rows[thread]),
+            outcomes.get(thread, ()),
         )
         for thread in listed
         if thread in rows  # it may be gone by now
     ]
+
+
+async def _outcomes(session: Session, heads: set[tuple[str, str, str]]) -> dict[str, list[str]]:
+    """Return, by thread, what became of the tasks that wrote against these checkpoints."""
+    found: dict[str, list[str]] = {}
+    for part in in_parts({head[2] for head in heads}):
+        threads = sorted({head[0] for head in heads if head[2] in part})
+        where = {"kind": "writes", "thread_id": {"$in": threads}, "checkpoint_id": {"$in": part}}
+        async for document in session.each(where, fields=OUTCOME):
+            rows = write_rows(document, {})
+            if rows and rows[0][:3] in heads:
+                found.setdefault(rows[0][0], []).append(outcome([row[4] for row in rows]))
+    return found
 
 
 async def _rows(session: Session, *, query: Query) -> list[CheckpointRow]:

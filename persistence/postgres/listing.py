@@ -11,6 +11,7 @@ from persistence.contracts.listing import (
     TaskSummary,
     ThreadSummary,
     outcome,
+    outcomes,
     summary,
 )
 from persistence.errors import BackendOpenError
@@ -37,7 +38,7 @@ class Listing(RemoteListing[Session]):
     def threads(self, limit: int | None = None) -> list[ThreadSummary]:
         """Return threads, the last active first."""
         rows = self._rows("threads") if limit is None else self._rows("newest_threads", limit)
-        return [ThreadSummary(row[0], row[1], row[2], _summary(row[3:])) for row in rows]
+        return [ThreadSummary(row[0], row[1], row[2], _summary(row[3:8]), outcomes(row[8])) for row in rows]
 
     def thread_count(self) -> int:
         """Return how many threads there are."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_to_bytes
 
 from persistence.contracts.backend import Query
-from persistence.contracts.listing import CheckpointSummary, TaskSummary, ThreadSummary
+from persistence.contracts.listing import CheckpointSummary, TaskSummary, ThreadSummary, outcome
 from persistence.redis import reading
 from persistence.redis.options import Options
 from persistence.redis.rows import checkpoint, parted
@@ -102,9 +102,12 @@ async def _summed_up(session: Session, *, thread_ids: Sequence[str], weighs: boo
 
 
 def _thread(thread_id: str, told: Sequence[Any]) -> ThreadSummary:
-    spaces, count, ns, checkpoint_id, record, _ = told
+    spaces, count, ns, checkpoint_id, record, _, written = told
     row = checkpoint(thread_id, ns.decode(), checkpoint_id.decode(), record)
-    return ThreadSummary(thread_id, spaces, count, summary_of(row))
+    tasks: dict[str, list[int]] = {}
+    for _, _, task_id, index in map(parted, written):
+        tasks.setdefault(task_id, []).append(int(index))
+    return ThreadSummary(thread_id, spaces, count, summary_of(row), [*map(outcome, tasks.values())])
 
 
 @contextmanager

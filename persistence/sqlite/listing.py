@@ -21,6 +21,7 @@ from persistence.contracts.listing import (
     TaskSummary,
     ThreadSummary,
     outcome,
+    outcomes,
     summary,
 )
 from persistence.errors import BackendOpenError, SchemaVersionError
@@ -60,7 +61,7 @@ class Listing:
         """Return threads, the last active first."""
         found = [row[0] for row in self._rows("list_threads", ())] if limit is None else self._newest(limit)
         rows = self._rows("sum_up_threads", {"threads": msgspec.json.encode(found).decode()})
-        return [ThreadSummary(row[0], row[1], row[2], summary(row[3:])) for row in rows]
+        return [ThreadSummary(row[0], row[1], row[2], summary(row[3:8]), outcomes(row[8])) for row in rows]
 
     def thread_count(self) -> int:
         """Return how many threads there are."""

@@ -14,7 +14,7 @@ from runtime.cli.failing import CommandError
 from runtime.cli.lanes import lanes
 from runtime.cli.plain import in_words, visible
 from runtime.cli.showing import ID_WIDTH, Column, counted, moment, size
-from runtime.cli.triggers import due_nodes, is_numbered, is_state, sent_nodes, task_name
+from runtime.cli.triggers import due_nodes, is_numbered, is_state, sent_nodes, task_name, triggered
 from runtime.cli.unregistered import ShowingSerializer
 from runtime.types.constants import END, PREVIOUS, START
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import argparse
 
     from persistence.contracts.checkpoint import CheckpointTuple
-    from persistence.contracts.listing import CheckpointSummary, Listing, StoredCheckpoint, TaskSummary
+    from persistence.contracts.listing import CheckpointSummary, Listing, StoredCheckpoint, TaskSummary, ThreadSummary
     from runtime.cli.showing import Screen
 
 _OF_WORKFLOWS: Final = {END: "result", PREVIOUS: "remembered"}
@@ -43,8 +43,11 @@ def threads(args: argparse.Namespace, screen: Screen) -> int:
         shown = listing.threads(args.limit or None)
         with screen.progress("Reading sizes", len(shown) if args.bytes else None) as bar:
             for thread in shown:
+                status, following = _status(thread)
                 row = {
                     "thread": thread.thread_id,
+                    "status": status,
+                    "next": following,
                     "namespaces": thread.namespaces,
                     "checkpoints": thread.checkpoints,
                     "newest": _facts(thread.newest),
@@ -58,12 +61,13 @@ def threads(args: argparse.Namespace, screen: Screen) -> int:
         return 0
     columns = [
         Column("Thread", style="cyan"),
+        Column("Status"),
         Column("NS", number=True),
         Column("Checkpoints", number=True),
         Column("Newest", width=ID_WIDTH),
     ]
     if args.bytes:
-        columns.insert(3, Column("Bytes", number=True, whole=True))
+        columns.insert(4, Column("Bytes", number=True, whole=True))
     screen.table(columns, [_thread_row(row) for row in found])
     screen.say(_how_many(len(found), total, "thread"), "dim")
     return 0
@@ -73,10 +77,23 @@ def _thread_row(row: dict[str, Any]) -> list[object]:
     newest = row["newest"]
     where = f"\nin {newest['namespace']}" if newest["namespace"] else ""
     told = f"step {newest['step']}, {newest['source']}, {moment(newest['created_at'])}{where}"
-    cells: list[object] = [visible(row["thread"]), row["namespaces"], row["checkpoints"]]
+    left = f"next: {', '.join('its input' if node == START else node for node in row['next'])}" if row["next"] else ""
+    status = left if row["status"] == "unfinished" else "\n".join(filter(None, [row["status"], left]))
+    cells: list[object] = [visible(row["thread"]), status, row["namespaces"], row["checkpoints"]]
     if "bytes" in row:
         cells.append(size(row["bytes"]))
     return [*cells, f"{newest['checkpoint_id']}\n{told}"]
+
+
+def _status(thread: ThreadSummary) -> tuple[str, list[str]]:
+    """Say how a thread stands, and which nodes are due, as far as its newest checkpoint and what was written tell."""
+    if thread.newest.created_at is None:
+        return "damaged", []
+    following = triggered(thread.newest.unseen)
+    for outcome, status in (("failed", "failed"), ("asked", "asking")):
+        if outcome in thread.outcomes:
+            return status, following
+    return ("unfinished" if following else "done"), following
 
 
 def _facts(checkpoint: CheckpointSummary) -> dict[str, Any]:

@@ -75,6 +75,24 @@ def due_nodes(checkpoint: Checkpoint) -> list[str]:
     return sorted(set(due), key=due.index)
 
 
+def triggered(channels: Sequence[str]) -> list[str]:
+    """Return the nodes that channels are there to start, told by the channels' names.
+
+    A join may wait for some of its nodes yet, which its name does not tell: it has a question mark.
+    """
+    found: list[str] = []
+    for channel in channels:
+        if channel == TASKS:
+            found.append("Sends")
+        elif channel == START:
+            found.append(START)
+        elif channel.startswith(_BRANCH):
+            found.append(channel.removeprefix(_BRANCH))
+        elif channel.startswith(_JOIN):
+            found.append(f"{channel.rpartition(':')[2]}?")
+    return found
+
+
 def _node_after(channel: str, value: Any) -> str | None:
     """Return the node that a channel triggers now."""
     if channel == START:

@@ -1,5 +1,6 @@
 -- newest_threads --
--- The threads that were active last, found by walking back from the newest checkpoint.
+-- The threads that were active last, found by walking back from the newest checkpoint; with the indices of the rows of
+-- each task that wrote against the checkpoint that is told.
 WITH RECURSIVE walked AS (
     (
         SELECT checkpoint_id AS activity, thread_id, ARRAY[thread_id] AS seen
@@ -21,7 +22,16 @@ WITH RECURSIVE walked AS (
     SELECT activity, thread_id FROM walked LIMIT $1::bigint
 )
 SELECT s.thread_id, s.namespaces, s.checkpoints, n.checkpoint_ns, n.checkpoint_id, n.parent_checkpoint_id,
-    n.checkpoint::text, n.metadata::text
+    n.checkpoint::text, n.metadata::text,
+    (
+        SELECT json_agg(t.indices)::text
+        FROM (
+            SELECT json_agg(w.idx) AS indices
+            FROM checkpoint_writes AS w
+            WHERE w.thread_id = n.thread_id AND w.checkpoint_ns = n.checkpoint_ns AND w.checkpoint_id = n.checkpoint_id
+            GROUP BY w.task_id
+        ) AS t
+    )
 FROM listed AS l
 CROSS JOIN LATERAL (
     SELECT o.thread_id, count(*) AS checkpoints, count(DISTINCT o.checkpoint_ns) AS namespaces,
@@ -47,7 +57,16 @@ WITH summaries AS (
     GROUP BY thread_id
 )
 SELECT s.thread_id, s.namespaces, s.checkpoints, n.checkpoint_ns, n.checkpoint_id, n.parent_checkpoint_id,
-    n.checkpoint::text, n.metadata::text
+    n.checkpoint::text, n.metadata::text,
+    (
+        SELECT json_agg(t.indices)::text
+        FROM (
+            SELECT json_agg(w.idx) AS indices
+            FROM checkpoint_writes AS w
+            WHERE w.thread_id = n.thread_id AND w.checkpoint_ns = n.checkpoint_ns AND w.checkpoint_id = n.checkpoint_id
+            GROUP BY w.task_id
+        ) AS t
+    )
 FROM summaries AS s
 CROSS JOIN LATERAL (
     SELECT * FROM checkpoints AS o

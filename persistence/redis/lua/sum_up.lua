@@ -1,5 +1,6 @@
 -- Return for each named thread: how many namespaces and checkpoints it has, the newest checkpoint of its first namespace
--- (namespace, id, record), and with ``weighs`` the bytes that it takes on the server. Nothing for one that is not there.
+-- (namespace, id, record), with ``weighs`` the bytes that it takes on the server, and what was written against that
+-- checkpoint. Nothing for one that is not there.
 
 local threads, weighs = job[1], job[2]
 local told = {}
@@ -22,7 +23,9 @@ for number, thread in ipairs(threads) do
         if weighs then
             for_each_key(keys, function(key) bytes = bytes + (redis.call('MEMORY', 'USAGE', key, 'SAMPLES', 0) or 0) end)
         end
-        told[number] = {spaces, count, first, id, record, bytes}
+        local head = first .. '\0' .. id
+        local written = redis.call('ZRANGEBYLEX', keys.tasks, '[' .. head .. '\0', '(' .. head .. '\1')
+        told[number] = {spaces, count, first, id, record, bytes, written}
     end
 end
 return told

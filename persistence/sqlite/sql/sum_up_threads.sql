@@ -1,4 +1,5 @@
--- Threads, named in a JSON list, each with its newest checkpoint: the main namespace's, or else the newest of all.
+-- Threads, named in a JSON list, each with its newest checkpoint: the main namespace's, or else the newest of all, and
+-- for each task that wrote against that one the indices of its rows.
 WITH summaries AS (
     SELECT
         l.key AS place,
@@ -12,7 +13,16 @@ WITH summaries AS (
 )
 SELECT
     s.thread_id, s.namespaces, s.checkpoints, n.checkpoint_ns, n.checkpoint_id, n.parent_checkpoint_id,
-    CAST(n.checkpoint AS BLOB), CAST(n.metadata AS BLOB)
+    CAST(n.checkpoint AS BLOB), CAST(n.metadata AS BLOB),
+    (
+        SELECT json_group_array(json(t.indices))
+        FROM (
+            SELECT json_group_array(w.idx) AS indices
+            FROM checkpoint_writes AS w
+            WHERE w.thread_id = n.thread_id AND w.checkpoint_ns = n.checkpoint_ns AND w.checkpoint_id = n.checkpoint_id
+            GROUP BY w.task_id
+        ) AS t
+    )
 FROM summaries AS s
 CROSS JOIN checkpoints AS n
     ON n.thread_id = s.thread_id

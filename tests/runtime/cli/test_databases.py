@@ -31,6 +31,12 @@ def server_url(request: pytest.FixtureRequest) -> Iterator[str]:
             yield url
 
 
+def stands(command: Command, db: str, *words: str) -> list[tuple[str, str, list[str]]]:
+    """Return how threads stand, as listed."""
+    found = command("threads", "--db", db, "--json", *words).document["threads"]
+    return [(each["thread"], each["status"], each["next"]) for each in found]
+
+
 def test_a_thread_lives_on_a_server(command: Command, app: str, server_url: str) -> None:
     run = ["run", f"{app}:graph", "--db", server_url, "--json"]
     assert command(*run, "--thread", "one", "--input", '{"count": 1}').document["output"]["count"] == 20
@@ -63,7 +69,17 @@ def test_a_question_is_answered_there(command: Command, app: str, server_url: st
     run = ["run", f"{app}:questioning", "--db", server_url, "--thread", "t", "--json"]
     paused = command(*run, "--input", "{}").document
     assert json.dumps(paused["interrupts"]).count("which colour?") == 1
+    assert stands(command, server_url) == [("t", "asking", ["asking"])]
     assert command(*run, "--answer", '"red"').document["output"]["log"] == ["red"]
+    assert stands(command, server_url) == [("t", "done", [])]
+
+
+def test_threads_tell_how_they_stand_there(command: Command, app: str, server_url: str) -> None:
+    for graph, thread in (("contextual", "failed"), ("paused", "paused"), ("graph", "done")):
+        command("run", f"{app}:{graph}", "--db", server_url, "--thread", thread, "--input", '{"count": 1}')
+    told = [("done", "done", []), ("paused", "unfinished", ["second"]), ("failed", "failed", ["wanting"])]
+    assert stands(command, server_url) == told
+    assert stands(command, server_url, "--limit", "0") == told
 
 
 def test_wrong_names_and_long_lists(command: Command, app: str, server_url: str) -> None:

@@ -44,7 +44,7 @@ def test_threads_are_listed_last_active_first(command: Command, db: str) -> None
     assert [thread["checkpoints"] for thread in found["threads"]] == [6, 3, 4]
     assert [thread["newest"]["step"] for thread in found["threads"]] == [3, 1, 2]
     done = found["threads"][2]
-    assert done.keys() == {"thread", "namespaces", "checkpoints", "newest"}
+    assert done.keys() == {"thread", "status", "next", "namespaces", "checkpoints", "newest"}
     assert done["newest"].keys() == {"checkpoint_id", "namespace", "parent_id", "step", "source", "created_at"}
     assert done["newest"]["source"] == "loop"
 
@@ -56,6 +56,44 @@ def test_threads_in_words(command: Command, db: str) -> None:
     assert "step 1, loop, " in shown
     assert "3 threads." in shown
     assert "The 2 newest of 3 threads; --limit 0 lists all." in command("threads", "--db", db, "--limit", "2").out
+
+
+def joined() -> StateGraph:
+    builder = StateGraph(dict)
+    for name in "abc":
+        builder.add_node(name, lambda _state: None)
+    return builder.add_edge(["a", "b"], "c").add_edge(START, "a").add_edge(START, "b")
+
+
+def test_threads_tell_how_they_stand(command: Command, app: str) -> None:
+    words = ("--db", "x.db", "--thread")
+    command("run", f"{app}:graph", "--input", '{"count": 1}', *words, "done")
+    command("run", f"{app}:paused", "--input", '{"count": 1}', *words, "paused")
+    command("run", f"{app}:questioning", "--input", '{"count": 1}', *words, "asking")
+    command("run", f"{app}:contextual", "--input", '{"count": 1}', *words, "failed")
+    command("run", f"{app}:flow", "--input", "1", *words, "flow")
+    with SqliteSaver("x.db") as saver:
+        joined().compile(saver, interrupt_before=["c"]).invoke({}, {"configurable": {"thread_id": "join"}})
+        sends = (
+            StateGraph(dict).add_node("w", lambda _state: None).add_conditional_edges(START, lambda _: [Send("w", 1)])
+        )
+        sends.compile(saver, interrupt_before=["w"]).invoke({}, {"configurable": {"thread_id": "sends"}})
+    found = command("threads", "--db", "x.db", "--json").document["threads"]
+    assert {each["thread"]: (each["status"], each["next"]) for each in found} == {
+        "done": ("done", []),
+        "paused": ("unfinished", ["second"]),
+        "asking": ("asking", ["asking"]),
+        "failed": ("failed", ["wanting"]),
+        "flow": ("done", []),
+        "join": ("unfinished", ["c?"]),
+        "sends": ("unfinished", ["Sends"]),
+    }
+    shown = command("threads", "--db", "x.db").out
+    assert "next: second" in shown
+    assert "failed" in shown
+    change("x.db", "UPDATE checkpoints SET checkpoint = 'not JSON'")
+    damaged = command("threads", "--db", "x.db", "--json").document["threads"]
+    assert {each["status"] for each in damaged} == {"damaged"}
 
 
 def test_limits(command: Command, db: str) -> None:
