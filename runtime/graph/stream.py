@@ -107,6 +107,7 @@ class GraphStream:
         Raises:
             ConfigError: nothing of the run is kept, or what is kept is its parent's affair.
             StreamOverflowError: too many chunks came meanwhile; read on, and ask later.
+            ThreadConflictError: another has the thread by now (FencedError: a later run took it, or it was deleted).
             PersistenceError: what was read could not be stored.
 
         """

@@ -325,13 +325,13 @@ class Journal:
     async def durable(self) -> None:
         """In ``sync``, return once everything sent so far is durable. What failed is raised by ``settle`` as well."""
         if self.durability == "sync" and self._acks:
-            await self._settled(self._acks[-1])
+            await self.settled(self._acks[-1])
 
     async def settle(self, *, wait: bool = False) -> None:
         """Wait until everything sent is durable, in ``sync`` or if told to; raise what kept an earlier unit from it."""
         self._see_done()
         if self._acks and (wait or self.durability == "sync"):
-            await self._settled(self._acks[-1])
+            await self.settled(self._acks[-1])
             self._see_done()  # not what tasks at work have sent meanwhile
 
     def _see_done(self) -> None:
@@ -340,7 +340,8 @@ class Journal:
             if ack.error is not None:
                 self._refused(ack.error)
 
-    async def _settled(self, ack: Ack) -> None:
+    async def settled(self, ack: Ack) -> None:
+        """Return once what was sent is durable. Raises what kept it from being so, as the run's caller is told."""
         try:
             await ack.wait()
         except Exception as error:  # noqa: BLE001 - raised as it is, or as what it means for a run
@@ -387,7 +388,7 @@ class Journal:
         while self._acks:
             ack = self._acks[0]
             try:
-                await self._settled(ack)
+                await self.settled(ack)
             except Exception as error:  # noqa: BLE001 - raised below; the units after it fail too, and are waited for
                 failure = failure or error
             if self._acks and self._acks[0] is ack:

@@ -23,6 +23,10 @@ class Recorder(Protocol):
     marks: Any
     """Told of each checkpoint that is sent to storage."""
 
+    async def settled(self, ack: Ack) -> None:
+        """Return once what was sent is durable. Raises what kept it from being so, as the run's caller is told."""
+        ...
+
 
 class Progress:
     """Counts a run's checkpoints that were sent to storage, and those that are known to be on disk.
@@ -86,9 +90,9 @@ class Progress:
             await self._changed.wait()
         self._see()
         behind = self._sent - len(self._under_way)
-        if number > behind and self._under_way:
+        if number > behind and self._under_way and self._recorder is not None:
             _, ack = self._under_way[min(number - behind, len(self._under_way)) - 1]
-            await ack.wait()
+            await self._recorder.settled(ack)
 
     def _see(self) -> None:
         while self._under_way and self._under_way[0][1].done and self._under_way[0][1].error is None:

@@ -11,7 +11,7 @@ from persistence.errors import BackendError
 from persistence.memory import InMemorySaver
 from persistence.writer.saver import GroupCommitSaver
 from runtime.config import get_stream_writer
-from runtime.errors import ConfigError, StreamOverflowError
+from runtime.errors import ConfigError, StreamOverflowError, ThreadConflictError
 from runtime.streaming.hub import PATIENCE
 from runtime.types import Command, interrupt
 from tests.persistence.writer.faults import FaultyBackend
@@ -158,6 +158,25 @@ async def test_what_cannot_be_stored_fails_the_wait_and_the_run() -> None:
                     await stream.durable()
                 assert stream.durable_upto is None
                 assert [chunk async for chunk in stream]
+
+
+async def test_who_waits_is_told_as_the_run_is_that_another_deleted_the_thread(saver: Any) -> None:
+    deleted = anyio.Event()
+
+    async def wait(_state: Log) -> None:
+        await deleted.wait()
+
+    with anyio.fail_after(10), pytest.raises(ThreadConflictError) as ended:
+        async with chain("one", ("two", wait)).compile(saver).astream({"a": 1}, CONFIG) as stream:
+            await anext(stream)
+            await stream.durable()
+            await saver.adelete_thread("t")
+            deleted.set()
+            await anext(stream)
+            with pytest.raises(ThreadConflictError) as told:
+                await stream.durable()
+            await anext(stream)
+    assert type(told.value) is type(ended.value)
 
 
 async def test_a_failing_node_ends_the_wait_once_what_it_had_told_is_saved(saver: Any) -> None:

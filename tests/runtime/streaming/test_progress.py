@@ -40,6 +40,10 @@ class Recorder:
     def __init__(self, durability: str = "async") -> None:
         self.durability = durability
 
+    async def settled(self, ack: Any) -> None:
+        """Return once it is durable."""
+        await ack.wait()
+
 
 def following(durability: str = "async", **options: Any) -> Progress:
     """Return the progress of a run that is kept."""
