@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from runtime.errors import FencedError
 from runtime.run.conductor import Conductor
 from runtime.run.nesting import detached, placed
+from runtime.run.pacing import pacer
 from runtime.run.routes import kept_in_place
 from runtime.run.telling_apart import told_apart
 from runtime.run.travelling import rooted
@@ -21,27 +22,27 @@ if TYPE_CHECKING:
 
 async def conduct(program: Program, call: Call, around: Scope | None, given: Mapping[str, Any] | None) -> Any:
     """Run a program: by itself, or as a subgraph in the place that the running node's scope gives it."""
-    if around is not None:
+    with pacer():
+        if around is None:
+            return await by_itself(program, detached(call))
         program, call = placed(program, call, around, given)
         nested = call.nested
         if nested is not None and nested.per_thread:
             call = await kept_in_place(program, call)
         elif nested is not None:
             call = await told_apart(program, call)
-    else:
-        if program.saver is True:
-            msg = "checkpointer=True cannot be used for root graphs: it lets a subgraph keep state beside its parent."
-            raise RuntimeError(msg)
-        call = await rooted(program, detached(call))
-        return await taking_turns(program, call)
-    return await Conductor(program, call).run()
+        return await Conductor(program, call).run()
 
 
-async def taking_turns(program: Program, call: Call) -> Any:
+async def by_itself(program: Program, call: Call) -> Any:
     """Run a program; again from the start, if another process took its thread before anybody saw anything of the run.
 
     That is before a node was at work, and a reader was told of it.
     """
+    if program.saver is True:
+        msg = "checkpointer=True cannot be used for root graphs: it lets a subgraph keep state beside its parent."
+        raise RuntimeError(msg)
+    call = await rooted(program, call)
     while True:
         run = Conductor(program, replace(call))
         try:

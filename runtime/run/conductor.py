@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from anyio import from_thread
@@ -31,6 +31,7 @@ from runtime.run.calls import Calls
 from runtime.run.claiming import claimed
 from runtime.run.nesting import Family, drained, journal_of, run_nested, save_subgraphs
 from runtime.run.opening import Opening
+from runtime.run.pacing import BREATH, FEW, pacer
 from runtime.run.reporting import tell_of_pauses, too_slow, write_custom
 from runtime.run.views import (
     Recorded,
@@ -59,9 +60,6 @@ if TYPE_CHECKING:
     from runtime.streaming.lifecycle import GraphLifecycleStatus
     from runtime.streaming.tee import Tee
 
-BREATH: Final = 8
-"""Supersteps that may pass before a run lets others run, if none of its nodes waited; one, if somebody follows it."""
-
 IDS = CheckpointIds()
 """Shared by the process, so that ids are ordered across its runs."""
 
@@ -83,6 +81,8 @@ class Conductor:
         """Who is told when the run pauses and goes on."""
         self.debug = program.debug
         self.depth = enclosing_depth() + 1
+        self.pacer = pacer()
+        """Whose turn it is to compute, among the runs of this event loop."""
         self.home_token, self.home_thread = here()
         self.ns = call.config.checkpoint_ns
         self.nested = call.nested
@@ -178,6 +178,7 @@ class Conductor:
     async def _run(self) -> None:
         error: BaseException | None = None
         try:
+            await self.pacer.turn()
             await Opening(self).open()
             async with anyio.create_task_group() as nursery:
                 supervisor = self.supervisor = Supervisor(self, nursery, self.config.max_concurrency)
@@ -246,7 +247,7 @@ class Conductor:
             if not await self._superstep(supervisor, tasks):
                 _ = self.interrupts or drained(self)
                 return
-            if self.hub is not None or self.step % BREATH == 0:
+            if self.hub is not None or (self.step % BREATH == 0 and self.pacer.runs <= FEW):
                 await anyio.lowlevel.checkpoint()
             if self._breaks(self.call.interrupt_after, tasks):
                 self.pause, self.status = (), "interrupt_after"
@@ -321,14 +322,18 @@ class Conductor:
 
     async def _perform(self, supervisor: Supervisor, work: list[Task]) -> None:
         self.at_work = self.at_work or work[0].name != START
+        if self.pacer.runs > FEW:
+            await self.pacer.turn()
         timeout = self.program.step_timeout
         if timeout is None:
             await supervisor.perform(work, self._report)
-            return
-        with anyio.move_on_after(timeout) as scope:
-            await supervisor.perform(work, self._report)
-        if scope.cancelled_caught:
-            raise too_slow(self, work, timeout)
+        else:
+            with anyio.move_on_after(timeout) as scope:
+                await supervisor.perform(work, self._report)
+            if scope.cancelled_caught:
+                raise too_slow(self, work, timeout)
+        if self.pacer.runs > FEW:
+            await self.pacer.turn()
 
     async def _report(self, task: Task, outcome: Outcome, left: int) -> None:
         """Record one outcome as it comes. What finished is sent at once, unless its superstep ends right here."""
