@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from persistence.errors import CorruptDataError
 from runtime.types.command import Send
-from runtime.types.constants import INTERRUPT, RESUME, TASKS
+from runtime.types.constants import CALLED_BY, INTERRUPT, RESUME, TASKS
 from runtime.types.interrupts import Interrupt
 from runtime.types.policy import TimeoutPolicy
 
@@ -72,6 +72,10 @@ def _all(fits: Callable[[Any], bool], values: Any) -> bool:
     return type(values) in _MANY and all(map(fits, values))
 
 
+def _is_text(value: Any) -> bool:
+    return type(value) is str
+
+
 def _is_send(value: Any) -> bool:
     return (
         isinstance(value, Send)
@@ -118,4 +122,5 @@ _KINDS: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
     INTERRUPT: (_are_questions, "a question"),
     RESUME: (_are_answers, "an answer"),
     TASKS: (_is_send, "a Send"),
+    CALLED_BY: (_is_text, "a caller"),
 }

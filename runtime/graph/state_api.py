@@ -17,7 +17,7 @@ from runtime.engine.tasks import Moment, Task
 from runtime.engine.vetting import vet
 from runtime.graph.subgraphs import find, fits
 from runtime.run.editing import Editor
-from runtime.run.metadata import CALLER
+from runtime.run.metadata import CALLER, visible
 from runtime.run.opening import missing_checkpoint
 from runtime.run.travelling import names_of
 from runtime.run.views import subgraph_config
@@ -220,7 +220,7 @@ def snapshot(program: Program, found: CheckpointTuple, *, live: bool) -> StateSn
         values=values_of(cells, program.plan.state),
         next=tuple(task.name for task in left),
         config=_config(address["thread_id"], ns, checkpoint["id"], around),
-        metadata=dict(found.metadata),
+        metadata=visible(found.metadata),
         created_at=checkpoint["ts"],
         parent_config=_config(parent["thread_id"], ns, parent["checkpoint_id"], around) if parent else None,
         tasks=shown,

@@ -27,7 +27,7 @@ from runtime.run.caching import asked
 from runtime.run.futures import TaskFuture
 from runtime.run.nesting import save_subgraphs
 from runtime.schema.coerce import view
-from runtime.types.constants import ERROR, INTERRUPT, NS_END, NS_SEP, PUSH, RESUME, RETURN
+from runtime.types.constants import CALLED_BY, ERROR, INTERRUPT, NS_END, NS_SEP, PUSH, RESUME, RETURN
 from runtime.types.ids import task_id
 from runtime.types.telling import add_note, described
 
@@ -241,6 +241,8 @@ class Calls:
         run, carried = self._run, task.finished
         if run.hub is not None and not carried:
             await run.hub.call_started(run, task)
+        if carried and run.carried is not None:
+            await run.carried.retain(task)
         answered = task.passes_on
         if answered:
             await self._record(task, [(RESUME, task.record)])
@@ -395,10 +397,10 @@ def _writes(task: CallTask, outcome: Outcome, *, answered: bool) -> list[tuple[s
         put_again(task, outcome.pending)
     answers = [(RESUME, task.record)] if answered or task.passes_on else []
     if isinstance(outcome, Failed):
-        pending = [] if outcome.pending is None else [(INTERRUPT, list(outcome.pending))]
+        pending = [] if outcome.pending is None else [(INTERRUPT, list(outcome.pending)), (CALLED_BY, task.caller.id)]
         return [(ERROR, described(outcome.error)), *pending, *answers]
     if isinstance(outcome, Paused):
-        return [(INTERRUPT, list(task.interrupts)), *answers]
+        return [(INTERRUPT, list(task.interrupts)), (CALLED_BY, task.caller.id), *answers]
     return []
 
 

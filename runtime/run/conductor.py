@@ -29,6 +29,7 @@ from runtime.errors import ErrorCode, GraphRecursionError, ParentCommand, create
 from runtime.run.caching import Reuse
 from runtime.run.calls import Calls
 from runtime.run.claiming import claimed
+from runtime.run.lineage import Branch
 from runtime.run.nesting import Family, drained, journal_of, run_nested, save_subgraphs
 from runtime.run.opening import Opening
 from runtime.run.pacing import BREATH, FEW, pacer
@@ -45,7 +46,7 @@ from runtime.run.views import (
 from runtime.streaming.lifecycle import watchers_in
 from runtime.streaming.tee import joined
 from runtime.types.constants import ERROR, ERROR_SOURCE_NODE, INTERRUPT, PREVIOUS, RESUME, START
-from runtime.types.ids import CheckpointIds
+from runtime.types.ids import IDS
 from runtime.types.telling import add_note, described
 
 if TYPE_CHECKING:
@@ -59,9 +60,6 @@ if TYPE_CHECKING:
     from runtime.streaming.hub import Hub
     from runtime.streaming.lifecycle import GraphLifecycleStatus
     from runtime.streaming.tee import Tee
-
-IDS = CheckpointIds()
-"""Shared by the process, so that ids are ordered across its runs."""
 
 
 class Conductor:
@@ -442,13 +440,18 @@ class Conductor:
         if blamed:
             failure_of(self._failures, self.step, self.plan)
 
-    async def record(self, source: str, parent: str | None) -> None:
-        """Give the cells their checkpoint, at the current step, and move on to the next step."""
+    async def record(self, source: str, parent: str | None, *, left: str | None = None) -> None:
+        """Give the cells their checkpoint, at the current step, and move on to the next step.
+
+        ``left``: the checkpoint of the past that a branch begins at with this one.
+        """
         step = self.step
         self.step = step + 1
         if self.journal is None:
             return
         self.checkpoint_id = IDS.mint(step, self.journal.newest(parent))
+        if left is not None:
+            self.journal.branch = Branch(self.checkpoint_id, left)
         if self.hub is not None:
             self.recorded = Recorded(source, step, parent)
         if source != "loop":

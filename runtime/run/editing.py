@@ -18,12 +18,13 @@ from runtime.engine.tasks import Moment, Task
 from runtime.engine.writing import input_writes
 from runtime.errors import InvalidUpdateError, UnknownNodeError
 from runtime.run.claiming import claimed
-from runtime.run.conductor import IDS
 from runtime.run.journal import Journal
+from runtime.run.lineage import Branch
 from runtime.run.opening import missing_checkpoint
 from runtime.run.retracting import Retraction
 from runtime.types.config import merge_configs
 from runtime.types.constants import COPY, END, INPUT, START, TASKS
+from runtime.types.ids import IDS
 from runtime.types.snapshot import StateUpdate
 
 if TYPE_CHECKING:
@@ -130,6 +131,7 @@ class Editor:
         if self.ns and asking is not None:
             self.retraction = Retraction(self.around, self.thread_id, asking)
         self.superseded = head not in ("", newest)
+        self.left = newest if self.superseded else None
         self.journal.inherit(found.metadata)
         self.cells.restore(found.checkpoint, found.lineage)
         self.journal.remember(self.cells)
@@ -147,6 +149,8 @@ class Editor:
         except StoredDataError:
             return None
 
+    left: str | None = None
+    """The checkpoint of the past that the first edit branches off from."""
     grandparent: str | None = None
     retraction: Retraction | None = None
     """Of the questions that the edited subgraph has asked."""
@@ -261,6 +265,8 @@ class Editor:
 
     async def _record(self, source: str) -> None:
         checkpoint_id = IDS.mint(self.step, self.journal.newest(self.parent))
+        if self.left is not None:
+            self.journal.branch, self.left = Branch(checkpoint_id, self.left), None
         retraction, self.retraction = self.retraction, None
         if retraction is not None:
             await retraction.make()

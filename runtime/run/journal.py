@@ -35,6 +35,7 @@ from runtime.engine.vetting import vet
 from runtime.run.adapting import ContractDoor
 from runtime.run.heads import Heads
 from runtime.run.leasing import leases, opened
+from runtime.run.lineage import branch_of, noted
 from runtime.run.metadata import CALL_MARK, CALLER, KEPT_AT
 from runtime.run.refusing import conflict, surely_storable, told
 from runtime.types.config import checkpoint_config
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from runtime.engine.tasks import Task
     from runtime.run.claiming import Claim
     from runtime.run.leasing import RunLease
+    from runtime.run.lineage import Branch
     from runtime.types.policy import Durability
 
 Pairs = Sequence[tuple[str, Any]]
@@ -71,6 +73,7 @@ class Journal:
         "_reject",
         "_settled_last",
         "_unsaved",
+        "branch",
         "durability",
         "graph",
         "heads",
@@ -97,6 +100,7 @@ class Journal:
         self.durability = durability
         self._extra = extra
         self._parents = parents
+        self.branch: Branch | None = None  # where the thread never went back
         self.heads = Heads()
         """What is known to be stored; shared by runs nested on one thread."""
         self.graph = ""
@@ -199,6 +203,7 @@ class Journal:
     def inherit(self, metadata: Mapping[str, Any]) -> None:
         """Take what the metadata of the checkpoint that is edited says of the graphs around it."""
         self._parents = dict(metadata.get("parents") or {})
+        self.branch = branch_of(metadata)
         self._extra |= {key: metadata[key] for key in (CALLER, CALL_MARK, KEPT_AT) if key in metadata}
 
     def remember(self, cells: Cells) -> None:
@@ -270,7 +275,7 @@ class Journal:
 
         ``last``: nothing follows it, so that the thread is free once it is stored.
         """
-        metadata = {**self._extra, "source": source, "step": step, "parents": self._parents}
+        metadata = {**self._extra, "source": source, "step": step, "parents": self._parents, **noted(self.branch)}
         if self.durability == "exit":
             self._finished.clear()
             self._held.clear()
@@ -279,6 +284,11 @@ class Journal:
             self._unsaved = (checkpoint_id, parent_id, metadata)
             return
         await self._send(self._unit(cells, checkpoint_id, parent_id, metadata, ends=last and self.owns))
+
+    async def pass_on(self, unit: Unit) -> None:
+        """Send a unit of any namespace of the thread, as one of the run's."""
+        unit.lease, unit.anchor = self._shown(), self.heads.anchor(unit.checkpoint_ns) if self._based else None
+        await self._send(unit)
 
     async def take(self) -> None:
         """Return once the thread is this run's, unless it saves when it ends. Raises FencedError if another was first.
@@ -481,9 +491,9 @@ class Journal:
         if unit.lease is not None and self.lease is not None:
             self.lease.sent(unit.lease, ack)
         if unit.checkpoint is not None:
-            if self.marks is not None:
+            if self.marks is not None and unit.checkpoint_ns == self.ns:
                 self.marks.sent(unit.checkpoint["id"], ack)
-            self.heads.sent(self.ns, unit.checkpoint["id"])
+            self.heads.sent(unit.checkpoint_ns, unit.checkpoint["id"])
 
     def config(self, checkpoint_id: str) -> Any:
         """Return the config that addresses one of this thread's checkpoints."""

@@ -17,6 +17,7 @@ from runtime.run.subruns import subruns_of
 if TYPE_CHECKING:
     from runtime.engine.tasks import Task
     from runtime.run.conductor import Conductor
+    from runtime.run.nesting import Nested
 
 
 @contextmanager
@@ -25,7 +26,7 @@ def sole_user(run: Conductor) -> Iterator[None]:
 
     Raises InvalidUpdateError where another one of the same task is under way, or one that had no order with it ran.
     """
-    lineage = _lineage(run)
+    lineage = tasks_around(run.nested)
     before = run.family.users.get(run.ns)
     if before is not None and (name := _at_once(before, lineage)) is not None:
         raise used_twice(name)
@@ -53,16 +54,16 @@ def sole_user(run: Conductor) -> Iterator[None]:
                 nested.scope.inside, subruns.last_line = None, nested.line
 
 
-def _lineage(run: Conductor) -> list[Task]:
+def tasks_around(nested: Nested | None) -> list[Task]:
     """Return the tasks and calls that a run is nested in, outermost first."""
     tasks: list[Task] = []
-    while run.nested is not None:
-        task: Task = run.nested.scope.task
+    while nested is not None:
+        task: Task = nested.scope.task
         tasks.append(task)
         while task.around is not None:
             task = task.around.task
             tasks.append(task)
-        run = run.nested.around
+        nested = nested.around.nested
     return tasks[::-1]
 
 

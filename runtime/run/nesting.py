@@ -24,12 +24,12 @@ from runtime.errors import (
     ParentCommand,
 )
 from runtime.run.journal import Journal
-from runtime.run.keeping import sole_user, used_twice
-from runtime.run.metadata import CALL_MARK, CALLER, KEPT_AT
+from runtime.run.keeping import sole_user, tasks_around, used_twice
+from runtime.run.metadata import CALL_MARK, CALLER, CALLERS, KEPT_AT
 from runtime.run.subruns import subruns_of
-from runtime.run.travelling import names_of
+from runtime.run.travelling import id_in, names_of
 from runtime.types.config import merge_configs, parse_config, passed_down
-from runtime.types.constants import NS_END, NS_SEP
+from runtime.types.constants import NS_SEP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -95,9 +95,7 @@ class Nested:
             return True
         task = self.scope.task
         caller = saved.metadata.get(CALLER)
-        if caller == task.id or (
-            travel is not None and caller == travel.stored(task.ns).rpartition(NS_SEP)[2].partition(NS_END)[2]
-        ):
+        if caller == task.id or (travel is not None and caller == id_in(travel.stored(task.ns))):
             return True
         if saved.metadata.get("parents") == self.parents and not hasattr(task, "caller"):
             raise used_twice(f"node {task.name!r}")
@@ -230,7 +228,8 @@ def journal_of(program: Program, call: Call) -> Journal | None:
     if nested is not None and nested.mark is not None:
         extra = {**extra, CALL_MARK: nested.mark}
     if nested is not None and nested.kept_at is not None:
-        extra = {**extra, KEPT_AT: nested.kept_at}
+        callers = [task.id for task in tasks_around(nested)]
+        extra = {**extra, KEPT_AT: nested.kept_at, **({CALLERS: callers} if len(callers) > 1 else {})}
     parents = {} if nested is None else nested.parents
     journal = Journal(program.saver, config.thread_id or "", config.checkpoint_ns, call.durability, extra, parents)
     journal.keeps_exit = nested is None or nested.per_thread

@@ -24,16 +24,19 @@ from runtime.engine.scheduling import due
 from runtime.engine.tasks import Moment, Task
 from runtime.engine.writing import command_writes, input_writes
 from runtime.errors import CheckpointNotFoundError, EmptyInputError, InvalidUpdateError, UnknownInterruptError
-from runtime.run.reopening import answer_anew, answer_on_journey
+from runtime.run.lineage import branch_of, seen_from
+from runtime.run.reopening import Carried, answer_anew, answer_on_journey
+from runtime.run.retaining import retain_below, retain_tasks
 from runtime.run.telling_apart import may_have_run
-from runtime.run.travelling import Travel, branched_off
+from runtime.run.travelling import Travel, id_in
 from runtime.run.views import recorded_of
 from runtime.types.command import Command
-from runtime.types.constants import ERROR, INPUT, INTERRUPT, NS_END, NS_SEP, NULL_TASK_ID, RESUME, START
+from runtime.types.constants import ERROR, INPUT, INTERRUPT, NULL_TASK_ID, RESUME, START
 
 if TYPE_CHECKING:
     from persistence.contracts.checkpoint import CheckpointTuple
     from runtime.run.conductor import Conductor
+    from runtime.run.journal import Journal
 
 LIST_THEM: Final = "List the known ones with aget_state_history."
 """What to do about a checkpoint that is not there."""
@@ -83,21 +86,16 @@ class Opening:
         if run.journal is None:
             run.step = -1
             return
-        nested, wanted = run.nested, run.config.checkpoint_id
+        nested = run.nested
         if nested is not None:
             if not nested.per_thread and not may_have_run(nested.scope, reviving=nested.around.reviving):
                 run.journal.heads[run.ns] = ""
                 return
             await self._save_previous(nested.around)
-        travelling = self._first_on_journey() and not await self._went_on()
-        self.saved = await self._past() if travelling else await run.journal.load(wanted)
-        if not travelling and wanted is None:
-            self.head = "" if self.saved is None else self.saved.checkpoint["id"]
-        else:
-            self.head = await run.journal.head()
+        self.saved = await self._start(run.journal)
         run.journal.heads.found(run.ns, self.head)
         if self.saved is None:
-            if wanted is not None:
+            if (wanted := run.config.checkpoint_id) is not None:
                 raise missing_checkpoint(wanted, run.journal.thread_id, run.ns)
             return
         checkpoint = self.saved.checkpoint
@@ -107,6 +105,7 @@ class Opening:
         run.cells.restore(checkpoint, self.saved.lineage if here else None)
         if here:
             run.journal.start(checkpoint["id"])
+            run.journal.branch = branch_of(self.saved.metadata)
             run.journal.remember(run.cells)
         else:
             # What is stored under another namespace is stored again under this one.
@@ -116,6 +115,19 @@ class Opening:
         loose = null_writes(self.saved.pending_writes)
         if loose:
             fold_loose(run.cells, loose)
+
+    async def _start(self, journal: Journal) -> CheckpointTuple | None:
+        """Return the checkpoint that the run begins at, and see which is the newest."""
+        run, nested, wanted = self.run, self.run.nested, self.run.config.checkpoint_id
+        kept = nested is not None and nested.per_thread
+        if self._first_on_journey():
+            past = await self._past()
+            if past is not None or not kept:
+                self.head = await journal.head()
+                return past
+        found = await journal.load(wanted)
+        self.head = await journal.head() if wanted is not None else "" if found is None else found.checkpoint["id"]
+        return await seen_from(run, found) if kept else found
 
     async def _save_previous(self, around: Conductor) -> None:
         """Save what an earlier attempt of the node ran here, so that it is found."""
@@ -131,16 +143,8 @@ class Opening:
             return False
         return nested.per_thread or travel.stored(run.ns) != run.ns or run.ns in travel.targets
 
-    async def _went_on(self) -> bool:
-        """Tell whether this subgraph has done something since the branch began."""
-        travel, journal = self.run.call.travel, self.run.journal
-        if travel is None or journal is None or not travel.since:
-            return False
-        newest = await journal.load(None)
-        return newest is not None and newest.checkpoint["id"] > travel.since
-
     async def _past(self) -> CheckpointTuple | None:
-        """Return where a subgraph starts from, on a journey: None if it had not begun."""
+        """Return where a subgraph starts from, on a journey: None if it had not begun for the same caller."""
         run = self.run
         travel, nested, journal = run.call.travel, run.nested, run.journal
         assert travel is not None and nested is not None and journal is not None  # noqa: S101, PT018 - see the caller
@@ -151,10 +155,10 @@ class Opening:
             if carried is None:
                 found = await journal.load_before(ns, travel.bound)
             else:
-                caller = travel.stored(nested.scope.task.ns).rpartition(NS_SEP)[2].partition(NS_END)[2]
+                caller = id_in(travel.stored(nested.scope.task.ns))
                 found = await carried.past_of(nested, journal, ns, caller)
             self.sent_back = found is not None and nested.continues(found, travel)
-            return found
+            return found if self.sent_back else None
         found = await journal.load_at(ns, target)
         if found is None:
             raise missing_checkpoint(target, journal.thread_id, ns)
@@ -224,15 +228,15 @@ class Opening:
             given = dict(given)  # what kind of mapping brings the keys is nothing to store
         ran = {task.name: task.triggers for task in discarded if task.triggers}
         fold(run.cells, [[(START, given)]], ran, bump=bool(discarded))
-        await self._record_input(parent)
+        await self._record_input(parent, left=parent if self._superseded() else None)
         start = run.plan.nodes.get(START)
         if start is None or start.branches:
             await self._durable_before_user_code()
         run.stop = run.step + 1 + run.config.recursion_limit
 
-    async def _record_input(self, parent: str | None) -> None:
+    async def _record_input(self, parent: str | None, *, left: str | None = None) -> None:
         run = self.run
-        await run.record("input", parent)
+        await run.record("input", parent, left=left)
         if run.journal is not None and run.journal.contended:
             await run.journal.take()
         if run.hub is not None:
@@ -263,9 +267,8 @@ class Opening:
         if command is not None and (command.update is not None or command.goto):
             forking = forking or self._second_command()
             tasks = await self._apply_command(command, tasks, record=not forking)
-        await self._bind_subgraphs(forking=forking)
-        if forking and (tasks or self._branches_when_done(command)):
-            tasks = await self._fork(tasks)
+        if forking:
+            tasks = await self._branch_off(tasks, command)
         starting = any(task.name == START for task in tasks)  # its superstep is not counted
         run.stop = run.step + run.config.recursion_limit + starting
         run.answered = frozenset(task.path for task in answered)
@@ -314,7 +317,7 @@ class Opening:
         """Tell whether the tasks run anew, whatever is stored of them."""
         travel = self.run.call.travel
         if self.sent_back:
-            return not on_the_way and not (self.targeted and travel is not None and travel.answering)
+            return not on_the_way and not (travel is not None and travel.answering)
         return addressed and not on_the_way and not isinstance(self.given, Command)
 
     # ---- answers -----------------------------------------------------------------------------------------------
@@ -331,6 +334,8 @@ class Opening:
             task.writes = task.error = None
             if travel is None or not travel.answering:
                 task.interrupts, task.answers, task.below = (), [], {}
+        if self.sent_back and not self.targeted and travel is not None and travel.answering:
+            run.carried = Carried(run, tasks, {})
         if resume is None:
             return []
         if travel is not None and travel.answering and (self.targeted or run.nested is None):
@@ -378,34 +383,37 @@ class Opening:
     def _branches_when_done(self, command: Command[Any] | None) -> bool:
         """Tell whether going back to a point where nothing is due makes that the head; answers change nothing there.
 
-        What a subgraph keeps is that of its head, also for who uses it next.
+        What a subgraph had done is of the branch then, also for who uses it next.
         """
         nested = self.run.nested
         if nested is not None:
-            return nested.per_thread and self.sent_back and self.head != self.run.checkpoint_id
+            return self.sent_back
         return command is None or command.update is not None or bool(command.goto)
 
-    async def _bind_subgraphs(self, *, forking: bool) -> None:
-        """On a branch that edits or forks of the past began, let subgraphs start from what they kept then."""
-        run = self.run
-        if run.nested is not None or run.call.travel is not None or run.journal is None:
-            return
-        if any(node.subgraphs for node in run.plan.nodes.values()):
-            origin = await branched_off(run.journal, self._saved)
-            if origin is not None:
-                run.call.travel = Travel(origin, since="" if forking else run.checkpoint_id)
+    async def _branch_off(self, tasks: list[Task], command: Command[Any] | None) -> list[Task]:
+        """Leave the addressed checkpoint as it was; return the tasks of the branch."""
+        run, start = self.run, self.run.checkpoint_id
+        if tasks or self._branches_when_done(command):
+            tasks = await self._fork(tasks)
+        if self.sent_back and run.nested is not None:
+            past_ns = self._saved.config["configurable"].get("checkpoint_ns", "")
+            await retain_below(run, run.nested, past_ns, start)
+        return tasks
 
     async def _fork(self, tasks: list[Task]) -> list[Task]:
-        """Branch off the addressed checkpoint: same values, a new id, so that its old branch stays as it was."""
+        """Go on from a checkpoint with the same values and a new id."""
         run = self.run
         assert self.saved is not None  # noqa: S101 - see _continue
         if run.call.travel is None:
-            run.call.travel = Travel(run.checkpoint_id)
+            run.call.travel = Travel(run.checkpoint_id, answering=run.carried is not None)
         here = self.saved.config["configurable"].get("checkpoint_ns", "") == run.ns
-        await run.record("fork", run.checkpoint_id if here else None)
+        await run.record("fork", run.checkpoint_id if here else None, left=run.checkpoint_id if here else None)
         forked = due(run.cells, Moment(run.checkpoint_id, run.ns, run.step, 0))
         run.call.travel.follow(tasks, forked)
         by_path = {task.path: task for task in tasks}
+        if run.journal is not None:
+            kept_on = ((by_path[task.path], task) for task in forked if task.path in by_path)
+            await retain_tasks(run, [(old, task) for old, task in kept_on if old.finished])
         for task in forked:
             if task.path in by_path:
                 carry_over(by_path[task.path], task)

@@ -7,21 +7,22 @@ is given what the same one had, unless something had changed for its caller befo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from typing_extensions import override
 
 from runtime.engine.questions import numbered, own_ids
-from runtime.engine.resuming import by_id, carry_over, is_id_map, put, reopen, reopened
+from runtime.engine.resuming import by_id, carry_over, is_id_map, put, reopen, reopened, waiting
 from runtime.engine.tasks import handler_of
 from runtime.engine.vetting import IN_ORDER, vet
 from runtime.errors import UnknownInterruptError
 from runtime.run.calls import CallTask
-from runtime.run.metadata import CALLER
-from runtime.run.travelling import Travel
+from runtime.run.metadata import CALLER, callers_in
+from runtime.run.retaining import retain_tasks
+from runtime.run.travelling import Travel, id_in, names_of
 from runtime.types.command import Send
-from runtime.types.constants import INTERRUPT, NS_END, NS_SEP, RESUME, TASKS
+from runtime.types.constants import CALLED_BY, INTERRUPT, NS_END, NS_SEP, RESUME, TASKS
 from runtime.types.ids import interrupt_id
 
 if TYPE_CHECKING:
@@ -43,13 +44,14 @@ async def answer_anew(run: Conductor, saved: CheckpointTuple, tasks: list[Task],
     own = {key for task in answered for key in own_ids(task)}
     if run.journal is not None and (below := given.keys() - own):
         targets = await _targets(run, below)
-        _check_reach(below - _put_by_calls(saved, tasks) - {key for asked in targets.values() for key in asked.ids})
+        known = {*_put_by_calls(saved, tasks)}.union(*(asked.ids for asked in targets.values()))
+        _check_reach(below - known)
         places: dict[str, str] = {}
         for ns, asked in targets.items():
             places |= {place: at for place, at in asked.parents.items() if place not in (run.ns, *run.parents)}
             places[ns] = asked.checkpoint_id
-        callers = {ns: asked.caller for ns, asked in targets.items() if asked.caller is not None}
-        run.call.travel = Travel(run.checkpoint_id, places, callers, answering=True)
+        callers = {ns: asked.callers[-1] for ns, asked in targets.items() if asked.callers}
+        run.call.travel = Travel(run.checkpoint_id, places, callers, answering=True, given=frozenset(given))
     if not answered and not is_id_map(resume):
         run.loose_answers.append(resume)
     return answered
@@ -61,10 +63,13 @@ async def answer_on_journey(
     """Answer questions that were put at, or above, the point that a journey leads to."""
     if run.nested is None:
         resume = await _checked(run, travel, resume)
-    calls = _put_by_calls(saved, tasks) if len(tasks) == 1 else set()
-    ours = {key: value for key, value in resume.items() if key in put(tasks) or key in calls}
+        travel.given = frozenset(resume)
+    calls = _put_by_calls(saved, tasks)
+    anew = travel.given & (put(tasks).keys() | calls.keys())
+    left = {question.id for task in tasks for question in waiting(task)}  # what had not got here may have by now
+    ours = {key: value for key, value in resume.items() if key in anew or key in left}
     run.carried = Carried(run, tasks, resume, known=ours)
-    answered = reopen(tasks, ours, dict.fromkeys(calls, tasks[0]) if calls else None)
+    answered = reopen(tasks, ours, calls)
     for task in on_the_way:
         task.below = {**task.below, **resume}
         if task not in answered:
@@ -95,6 +100,8 @@ class Carried:
         """Calls whose result may be another than before."""
         self._changed: set[Task] = set()
         """Tasks and calls that have had such a result."""
+        self._retained: dict[CallTask, PastCall] = {}
+        """Calls that have their result of the past."""
 
     def hand_on(self, call: CallTask, past_ns: str, *, again: bool) -> None:
         """Give a call what the same one had; ``again``: what it runs has to be run again."""
@@ -116,6 +123,8 @@ class Carried:
             old.writes = None
         rest = {key: value for key, value in call.below.items() if key not in given}
         carry_over(old, call)
+        if call.finished:
+            self._retained[call] = old
         call.through = old.through | call.below.keys()
         anew = {key: value for key, value in rest.items() if key in self._given}
         call.below = {**rest, **call.below, **anew}
@@ -129,6 +138,11 @@ class Carried:
                 return last
             return await journal.load_before(past_ns, first or self._start)
         return None if stale else await journal.load_at(past_ns, None)
+
+    async def retain(self, call: CallTask) -> None:
+        """Let the branch see what was kept by a call that has its result of the past."""
+        if (old := self._retained.pop(call, None)) is not None:
+            await retain_tasks(self._run, [(old, call)])
 
     def ended(self, call: CallTask) -> None:
         """Note that a call has its result."""
@@ -158,7 +172,7 @@ class PastCall(CallTask):
         super().__init__(call.node, call.around, call.index, None)
         self.below = {}
         self._past_ns = ns
-        self._id = ns.rpartition(NS_SEP)[2].partition(NS_END)[2]
+        self._id = id_in(ns)
 
     @property
     @override
@@ -167,15 +181,20 @@ class PastCall(CallTask):
         return self._past_ns
 
 
-def _put_by_calls(saved: CheckpointTuple, tasks: list[Task]) -> set[str]:
-    """Return the ids of questions that calls of @task functions have put, also those answered since."""
-    ids = {task.id for task in tasks} | {handler_of(task).id for task in tasks if task.node.handler is not None}
-    return {
-        question.id
-        for task_id, channel, value in saved.pending_writes or ()
-        if channel == INTERRUPT and task_id not in ids
-        for question in value
-    }
+def _put_by_calls(saved: CheckpointTuple, tasks: list[Task]) -> dict[str, Task]:
+    """Return the ids of questions that calls of @task functions have put, also those answered since, with the tasks."""
+    own = {task.id: task for task in tasks}
+    own |= {handler_of(task).id: task for task in tasks if task.node.handler is not None}
+    callers = {task_id: value for task_id, channel, value in saved.pending_writes or () if channel == CALLED_BY}
+    by_call: dict[str, Task] = {}
+    for call_id, channel, value in saved.pending_writes or ():
+        if channel == INTERRUPT and call_id not in own:
+            caller = call_id
+            for _ in callers:
+                caller = callers.get(caller, caller)
+            if (task := own.get(caller, tasks[0] if len(tasks) == 1 else None)) is not None:
+                by_call |= dict.fromkeys((question.id for question in value), task)
+    return by_call
 
 
 def _is_vague(tasks: list[Task], reopened: Collection[str]) -> bool:
@@ -188,18 +207,27 @@ def _is_vague(tasks: list[Task], reopened: Collection[str]) -> bool:
     return not known.issuperset(reopened)
 
 
-async def _others(run: Conductor, saved: CheckpointTuple, tasks: list[Task], resume: Any) -> Mapping[str, Task] | None:
-    """Return the ids of questions that what the task runs has put before its last pause, where it is one task."""
-    if len(tasks) != 1:
-        return None
-    (task,) = tasks
+async def _others(run: Conductor, saved: CheckpointTuple, tasks: list[Task], resume: Any) -> Mapping[str, Task]:
+    """Return the ids of questions that what the tasks run has put before their last pause, each with its task."""
     others = _put_by_calls(saved, tasks)
     if is_id_map(resume) and run.journal is not None:
-        unknown = resume.keys() - others - put(tasks).keys()
-        targets = await _targets(run, unknown) if unknown else {}
-        inside = (asked.ids for asked in targets.values() if asked.parents.get(run.ns) == run.checkpoint_id)
-        others = others.union(*inside)
-    return dict.fromkeys(others, task)
+        unknown = resume.keys() - others.keys() - put(tasks).keys()
+        for ns, asked in (await _targets(run, unknown) if unknown else {}).items():
+            if asked.parents.get(run.ns) == run.checkpoint_id and (task := _runner(tasks, ns, asked)) is not None:
+                others |= dict.fromkeys(asked.ids, task)
+    return others
+
+
+def _runner(tasks: list[Task], ns: str, asked: _Asked) -> Task | None:
+    """Return the task that ran a subgraph, itself or by what it ran."""
+    for task in tasks:
+        handler = () if task.node.handler is None else (handler_of(task),)
+        for each in (task, *handler):
+            if each.id in asked.callers or f"{ns}{NS_SEP}".startswith(f"{each.ns}{NS_SEP}"):
+                return task
+    # A state that is kept has a namespace of names.
+    named = [task for task in tasks if f"{ns}{NS_SEP}".startswith(f"{names_of(task.ns)}{NS_SEP}")]
+    return named[0] if len(named) == 1 or len(tasks) == 1 else None
 
 
 class _Asked(NamedTuple):
@@ -209,8 +237,8 @@ class _Asked(NamedTuple):
     ids: frozenset[str]
     parents: Mapping[str, str]
     """Checkpoints of the graphs around it."""
-    caller: str | None
-    """The task or call that ran it, if it keeps its state."""
+    callers: Sequence[str]
+    """The tasks and calls that it ran in, outermost first, if it keeps its state."""
 
 
 async def _targets(run: Conductor, question_ids: Collection[str]) -> dict[str, _Asked]:
@@ -232,7 +260,7 @@ async def _asking(saver: Any, thread_id: str, question_ids: Collection[str]) -> 
             ns = where.get("checkpoint_ns", "")
             known = found[ns].ids if ns in found else frozenset()
             parents = each.metadata.get("parents") or {}
-            found[ns] = _Asked(where["checkpoint_id"], known | ids, parents, each.metadata.get(CALLER))
+            found[ns] = _Asked(where["checkpoint_id"], known | ids, parents, callers_in(each.metadata))
     return found
 
 

@@ -19,11 +19,10 @@ from runtime.types.constants import NS_END, NS_SEP
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from persistence.contracts.checkpoint import CheckpointTuple
     from runtime.engine.tasks import Moment, Task
     from runtime.run.calls import CallTask
-    from runtime.run.journal import Journal
     from runtime.run.program import Call, Program
+    from runtime.run.retaining import Kept
 
 
 @dataclass(slots=True)
@@ -37,14 +36,21 @@ class Travel:
     callers: dict[str, str] = field(default_factory=dict)
     """By target, the task or call that ran the graph there, where its state is kept and so several may have run it."""
     answering: bool = False
-    """Whether questions that were put at the targets are answered, maybe anew; otherwise the targets are replayed."""
-    since: str = ""
-    """Where the branch began that is gone on with: what subgraphs did after it has happened."""
+    """Whether questions of the past are answered, maybe anew; otherwise the targets are replayed."""
+    given: frozenset[str] = frozenset()
+    """Ids of the questions that are answered."""
     moved: dict[str, str] = field(default_factory=dict)
     """Namespace of a task to the one that it had in the past."""
     moments: dict[str, Moment] = field(default_factory=dict)
     """By checkpoint that a superstep starts from now, where it stood in the past."""
     visited: set[str] = field(default_factory=set)
+    kept: dict[int, list[Kept]] = field(default_factory=dict)
+    """By saver, what subgraphs have kept since the point that the journey goes back to (see run/retaining)."""
+
+    @property
+    def start(self) -> str:
+        """The point that the root goes back to, or where it does not the outermost subgraph that does."""
+        return min((self.bound, *self.targets.values()))
 
     def first_visit(self, ns: str) -> bool:
         """Note a visit; tell whether it is the first. A later one goes on from what the first has left."""
@@ -62,7 +68,7 @@ class Travel:
         """Tell whether a target lies inside a task; the namespace is the one of the past."""
         if any(target == task_ns or target.startswith(task_ns + NS_SEP) for target in self.targets):
             return True
-        names, own = names_of(task_ns), task_ns.rpartition(NS_SEP)[2].partition(NS_END)[2]
+        names, own = names_of(task_ns), id_in(task_ns)
         kept = [target for target in self.targets if target == names or target.startswith(names + NS_SEP)]
         direct = [target for target in kept if target == names or target[len(names) + 1 :].isdigit()]
         return any(self.callers.get(target, own) == own for target in direct) if direct else bool(kept)
@@ -85,27 +91,9 @@ class Travel:
             self.moved[call.ns] = call.ns_at(past, self.stored(call.caller.ns))
 
 
-async def branched_off(journal: Journal, saved: CheckpointTuple) -> str | None:
-    """Return the checkpoint of the past that edits and forks lead from to a checkpoint; None if they follow the newest.
-
-    What subgraphs keep is on the branch what it was there.
-    """
-    first, at = saved, saved
-    while _is_branch(at):
-        if at.parent_config is None:
-            return None
-        parent = await journal.load_at(journal.ns, at.parent_config["configurable"]["checkpoint_id"])
-        if parent is None:
-            return None
-        first, at = at, parent
-    if at is saved:
-        return None
-    newest = await journal.load_before(journal.ns, first.checkpoint["id"])
-    return None if newest is None or newest.checkpoint["id"] == at.checkpoint["id"] else at.checkpoint["id"]
-
-
-def _is_branch(saved: CheckpointTuple) -> bool:
-    return saved.metadata.get("source") in ("update", "fork")
+def id_in(ns: str) -> str:
+    """Return the id of the task whose namespace this is."""
+    return ns.rpartition(NS_SEP)[2].partition(NS_END)[2]
 
 
 def names_of(ns: str) -> str:

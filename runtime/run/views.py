@@ -10,6 +10,7 @@ from runtime.engine.projecting import values_of, values_with
 from runtime.engine.scheduling import due
 from runtime.engine.tasks import Moment, handler_of
 from runtime.errors import KEPT_ANSWER, is_invalid_resume
+from runtime.run.metadata import visible
 from runtime.run.travelling import names_of
 from runtime.streaming.payloads import question_view, result_view
 from runtime.types.config import checkpoint_config
@@ -83,7 +84,7 @@ def recorded_of(saved: CheckpointTuple) -> Recorded:
     """Return what a stored checkpoint is."""
     parent = saved.parent_config["configurable"]["checkpoint_id"] if saved.parent_config else None
     metadata = saved.metadata
-    return Recorded(metadata.get("source", "loop"), int(metadata.get("step", -2)), parent, metadata)
+    return Recorded(metadata.get("source", "loop"), int(metadata.get("step", -2)), parent, visible(metadata))
 
 
 def checkpoint_view(run: Conductor) -> dict[str, Any]:

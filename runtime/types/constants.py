@@ -21,6 +21,8 @@ INTERRUPT: Final = "__interrupt__"
 RESUME: Final = "__resume__"
 ERROR: Final = "__error__"
 ERROR_SOURCE_NODE: Final = "__error_source_node__"
+CALLED_BY: Final = "__called_by__"
+"""Which task or call made a call that has asked."""
 NO_WRITES: Final = "__no_writes__"
 RETURN: Final = "__return__"
 OVERWRITE: Final = "__overwrite__"
@@ -34,9 +36,9 @@ NS_SEP: Final = "|"
 NS_END: Final = ":"
 """Between a node's name and its task id in a namespace."""
 
-CONTROL_WRITES: Final = frozenset({ERROR, ERROR_SOURCE_NODE, INTERRUPT, RESUME})
+CONTROL_WRITES: Final = frozenset({ERROR, ERROR_SOURCE_NODE, INTERRUPT, RESUME, CALLED_BY})
 """Writes that do not make a task finished."""
-RESERVED: Final = frozenset({NO_WRITES, PUSH, RESUME, INTERRUPT, RETURN, ERROR, ERROR_SOURCE_NODE})
+RESERVED: Final = frozenset({NO_WRITES, PUSH, RESUME, INTERRUPT, RETURN, ERROR, ERROR_SOURCE_NODE, CALLED_BY})
 """Writes that never reach a channel."""
 
 

@@ -61,6 +61,10 @@ class CheckpointIds:
         return minted
 
 
+IDS: Final = CheckpointIds()
+"""Shared by the process, so that ids are ordered across its runs."""
+
+
 def _text(ticks: int, step: int) -> str:
     text = f"{ticks:015x}"
     return f"{text[:8]}-{text[8:12]}-6{text[12:]}-{0x8000 | (step & 0x3FFF):04x}-{_NODE.text}"

@@ -14,7 +14,7 @@ from persistence.memory import InMemorySaver
 from persistence.sqlite import SqliteSaver
 from persistence.sqlite.backend import SqliteBackend
 from runtime.errors import ThreadConflictError
-from runtime.run.conductor import IDS
+from runtime.types.ids import IDS
 from tests.stories.graphs import CONFIG, Log, chain, history, note
 
 DURABILITIES = ["sync", "async", "exit"]

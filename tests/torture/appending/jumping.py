@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from runtime.run.conductor import IDS
+from runtime.types.ids import IDS
 
 HOUR: Final = 3_600_000_000_000
 EVERY: Final = 9
