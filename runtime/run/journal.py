@@ -325,7 +325,7 @@ class Journal:
 
     @property
     def _based(self) -> bool:
-        """Whether what follows no head must find what it rests on: a lease tells of a deleted thread by itself."""
+        """Whether writes alone must find their checkpoint: a lease tells of a deleted thread by itself."""
         return self.lease is None
 
     def _shown(self, *, ends: bool = False) -> Lease | None:
@@ -428,7 +428,7 @@ class Journal:
     ) -> Unit:
         self._settle_finished()
         held, self._held = self._held, []
-        changed = take_changes(cells, self._kept)
+        changed, lease = take_changes(cells, self._kept), self._shown(ends=ends)
         return Unit(
             self.thread_id,
             self.ns,
@@ -439,8 +439,8 @@ class Journal:
             changed=changed,
             lineage=cells.lineage,
             expected_head=self.heads.get(self.ns),
-            lease=self._shown(ends=ends),
-            anchor=self.heads.anchor(self.ns) if self._based else None,
+            lease=lease,
+            anchor=self.heads.anchor(self.ns) if lease is None else None,
         )
 
     async def _send(self, unit: Unit) -> None:

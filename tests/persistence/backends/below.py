@@ -9,7 +9,7 @@ import anyio
 
 from runtime.func import task
 from runtime.graph import START, StateGraph
-from runtime.types import RetryPolicy, interrupt
+from runtime.types import RetryPolicy, Send, interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -157,7 +157,39 @@ def again(saver: Any, gate: Gate) -> Any:
     return builder.add_edge(START, "one").add_edge("one", "two").compile(checkpointer=saver)
 
 
+def mixed(saver: Any, gate: Gate) -> Any:
+    """Many at once, in calls and below, some of which keep their state, and a handler of what fails."""
+    keeping, between = _leaf(keeps=True), nested(None, gate)
+
+    @task
+    async def call(number: int) -> dict[str, Any]:
+        return await _work(_leaf()) if number % 2 else {"told": ["called"]}
+
+    async def many(_: Outer) -> dict[str, Any]:
+        found = [await call(number) for number in range(3)]
+        return {"told": [text for each in found for text in each["told"]]}
+
+    async def fails(_: Outer) -> None:
+        await _work(_leaf())
+        message = "boom"
+        raise ValueError(message)
+
+    async def handles(_: Outer) -> dict[str, Any]:
+        return await _work(keeping)
+
+    def fan_out(_: Outer) -> list[Send]:
+        return [Send("sent", {}) for _ in range(3)]
+
+    async def sent(_: Outer) -> dict[str, Any]:
+        return await _work(_leaf())
+
+    builder = StateGraph(Outer).add_node("many", many).add_node("fails", fails, error_handler=handles)
+    builder.add_node("sent", sent).add_node("between", between).add_edge(START, "many").add_edge(START, "fails")
+    builder.add_conditional_edges("many", fan_out, ["sent"]).add_edge("sent", "between")
+    return builder.compile(checkpointer=saver)
+
+
 SHAPES: dict[str, Callable[[Any, Gate], Any]] = {
-    shape.__name__: shape for shape in (kept, fresh, retried, nested, called, as_node, asking, again)
+    shape.__name__: shape for shape in (kept, fresh, retried, nested, called, as_node, asking, again, mixed)
 }
 """By name, what makes a graph of each shape on a saver."""

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.anyio
 
-every_shape = pytest.mark.parametrize("shape", SHAPES)
+every_shape = pytest.mark.parametrize(
+    "shape", [pytest.param(shape, marks=[pytest.mark.slow] if shape == "mixed" else []) for shape in SHAPES]
+)
 every_mode = pytest.mark.parametrize(
     ("durability", "old"),
     [("sync", False), ("async", True), ("exit", True)],
@@ -136,6 +138,44 @@ async def test_what_is_pruned_or_copied_meanwhile_goes_on(some_place: Any, shape
         if durability == "async" and shape != "asking":
             resumed = await graph.ainvoke(None, {**thread("copy"), "max_concurrency": 1})
             assert resumed["told"] == wanted["told"]
+
+
+class Deleting(InMemorySaver):
+    """Deletes the thread once so many units were stored."""
+
+    def __init__(self, after: int) -> None:
+        super().__init__()
+        self.left = after
+
+    def send_nowait(self, request: Any) -> Any:
+        done = super().send_nowait(request)
+        self.left -= 1
+        if self.left == 0:
+            self._tables.threads.pop("t")
+        return done
+
+
+@every_shape
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+@pytest.mark.parametrize("old", [False, True], ids=["new thread", "old thread"])
+async def test_wherever_in_the_run_it_is_deleted(shape: str, durability: Any, old: bool) -> None:
+    for after in range(1, 100):
+        saver = Deleting(0)
+        graph = SHAPES[shape](saver, Gate())
+        if old:
+            await begin(graph, "t")
+        saver.left = after
+        try:
+            await begin(graph, "t", durability)
+        except ThreadConflictError:
+            assert saver.left < 0
+        else:
+            assert saver.left >= 0
+        if saver.left > 0:
+            break
+        assert saver._tables.threads == {}
+    else:
+        pytest.fail("no end")
 
 
 @asynccontextmanager

@@ -9,11 +9,12 @@ from typing import Any
 import anyio
 import pytest
 
-from persistence.errors import CheckpointConflictError
+from persistence.errors import BackendError, CheckpointConflictError
 from persistence.memory import InMemorySaver
 from persistence.sqlite import SqliteSaver
 from persistence.sqlite.backend import SqliteBackend
 from runtime.errors import ThreadConflictError
+from runtime.types import RetryPolicy
 from runtime.types.ids import IDS
 from tests.stories.graphs import CONFIG, Log, chain, history, note
 
@@ -224,6 +225,37 @@ async def test_a_thread_that_is_deleted_under_a_run_stays_deleted() -> None:
     graph = chain("first", ("slow", door), "last").compile(saver)
     await lose(graph, door, {}, lambda: saver.adelete_thread("t"))
     assert await history(graph) == []
+
+
+@pytest.mark.parametrize("durability", DURABILITIES)
+@pytest.mark.parametrize("keeps", [None, True], ids=["fresh", "kept"])
+async def test_a_subgraph_that_could_not_be_saved_is_tried_again(
+    savers: Any, durability: Any, keeps: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That its checkpoint is not there is no sign that the thread was deleted."""
+    saver, backend, refused = savers[0], savers[0]._backend, 0
+    commit = backend.commit
+
+    async def sometimes(batch: Any) -> None:
+        nonlocal refused
+        if refused < 2 and any(getattr(request, "checkpoint_ns", "") for request in batch):
+            refused += 1
+            message = "not this time"
+            raise BackendError(message)
+        await commit(batch)
+
+    monkeypatch.setattr(backend, "commit", sometimes)
+    below = chain("inner").compile(checkpointer=keeps)
+
+    async def node(_state: Any) -> Any:
+        return {"log": (await below.ainvoke({"log": []}))["log"][-1:]}
+
+    always = RetryPolicy(max_attempts=4, initial_interval=0.0, jitter=False, retry_on=Exception)
+    builder = chain("first").add_node("node", node, retry_policy=always).add_edge("first", "node")
+    graph = builder.compile(saver)
+    for turn in (1, 2):
+        assert len((await graph.ainvoke({"log": []}, CONFIG, durability=durability))["log"]) == turn * 2
+    assert refused == (2 if keeps or durability != "exit" else 0)
 
 
 async def test_the_loser_may_call_again(savers: Any) -> None:
