@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -17,6 +18,7 @@ from tests.persistence.backends.graphs import thread
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
+    from persistence.memory.tables import Space
     from tests.persistence.backends.places import Place
 
 pytestmark = pytest.mark.anyio
@@ -174,6 +176,48 @@ async def test_wherever_in_the_run_it_is_deleted(shape: str, durability: Any, ol
         if saver.left > 0:
             break
         assert saver._tables.threads == {}
+    else:
+        pytest.fail("no end")
+
+
+class Replacing(InMemorySaver):
+    """Has another run's thread in place of this one from a unit on, as if others had deleted it and begun it anew."""
+
+    def __init__(self, anew: dict[str, Space]) -> None:
+        super().__init__()
+        self.left = 0
+        self.anew = anew
+
+    def send_nowait(self, request: Any) -> Any:
+        self.left -= 1
+        if self.left == 0:
+            self._tables.threads["t"] = deepcopy(self.anew)
+        return super().send_nowait(request)
+
+
+def held(spaces: dict[str, Space]) -> Any:
+    return {ns: (space.ids, space.checkpoints, space.writes, space.blobs) for ns, space in spaces.items()}
+
+
+@every_shape
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+@pytest.mark.parametrize("old", [False, True], ids=["new thread", "old thread"])
+async def test_wherever_in_the_run_it_is_begun_anew(shape: str, durability: Any, old: bool) -> None:
+    others = InMemorySaver()
+    await begin(SHAPES[shape](others, Gate()), "t")
+    for after in range(1, 100):
+        saver = Replacing(others._tables.threads["t"])
+        graph = SHAPES[shape](saver, Gate())
+        if old:
+            await begin(graph, "t")
+        saver.left = after
+        try:
+            await begin(graph, "t", durability)
+        except ThreadConflictError:
+            assert held(saver._tables.threads["t"]) == held(saver.anew)
+        else:
+            assert saver.left > 0
+            break
     else:
         pytest.fail("no end")
 
