@@ -86,13 +86,40 @@ async def test_two_that_compared_the_head_at_once_do_not_both_store(
         """Find everything as it was."""
 
     await put(saver, "1", {"a": 1})
-    monkeypatch.setattr(writing, "_check_heads", passes)
+    monkeypatch.setattr(writing, "_check", passes)
     await commit(saver, replace(unit("t", "2", parent="1"), expected_head="1"))
     await commit(saver, replace(unit("t", "2", parent="1"), expected_head="1"))
     with pytest.raises(CheckpointConflictError, match="has moved on"):
         await commit(saver, replace(unit("t", "3", parent="1"), expected_head="1"))
     await commit(saver, replace(unit("u", "3"), expected_head="1"), replace(unit("t", "3", ns="n"), expected_head="1"))
     assert [one.checkpoint["id"] for one in await everything(saver)] == ["3", "2", "1"]
+
+
+@pytest.mark.parametrize("below", [False, True], ids=["head", "anchor"])
+async def test_a_thread_that_is_deleted_once_the_head_was_compared_stays_deleted(
+    mongo: dict[str, Any], mongo_server: MongoServer, monkeypatch: pytest.MonkeyPatch, below: bool
+) -> None:
+    """The comparison saw it; the transaction conflicts with who deletes it, and is tried again."""
+    if mongo_server.settings.get("transactions") is False:
+        pytest.skip("what this is about is a transaction")
+    rows, check, deleted = mongo_server.database[f"{mongo['prefix']}_threads"], writing._check, 0
+
+    async def overtaken(session: Any, merged: Merged) -> None:
+        nonlocal deleted
+        await check(session, merged)
+        deleted += rows.delete_many({"thread_id": "t"}).deleted_count
+
+    async with MongoDBSaver(**mongo) as saver:
+        await put(saver, "1", {"a": [1]})
+        one = replace(unit("t", "2", parent="1"), expected_head="1")
+        if below:
+            one = replace(unit("t", "2", ns="n"), expected_head="", anchor=("", "1"))
+        monkeypatch.setattr(writing, "_check", overtaken)
+        receipt = await saver.send(saver.encode(one))
+        with pytest.raises(CheckpointConflictError):
+            await receipt.wait()
+    assert deleted
+    assert list(rows.find({"thread_id": "t"})) == []
 
 
 async def test_a_head_is_free_again_when_what_followed_it_is_deleted(saver: MongoDBSaver) -> None:
