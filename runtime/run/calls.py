@@ -26,6 +26,7 @@ from runtime.errors import GraphInterrupt, NodeCancelledError
 from runtime.run.caching import asked
 from runtime.run.futures import TaskFuture
 from runtime.run.nesting import save_subgraphs
+from runtime.run.views import note_kept_answer
 from runtime.schema.coerce import view
 from runtime.types.constants import CALLED_BY, ERROR, INTERRUPT, NS_END, NS_SEP, PUSH, RESUME, RETURN
 from runtime.types.ids import task_id
@@ -311,6 +312,7 @@ class Calls:
             future.settle(view(task.returned))
         elif isinstance(outcome, Failed):
             add_note(outcome.error, f"During task with name {task.name!r} and id {task.id!r}")
+            note_kept_answer(outcome.error, task, self._run.plan)
             future.fail(outcome.error)
         elif isinstance(outcome, Paused):
             self._asking.add(task.caller)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from runtime.engine.projecting import values_of, values_with
+from runtime.engine.resuming import own_answers
 from runtime.engine.scheduling import due
 from runtime.engine.tasks import Moment, handler_of
 from runtime.errors import KEPT_ANSWER, is_invalid_resume
@@ -150,6 +151,11 @@ def failure_of(failures: Sequence[tuple[Task, Failed]], step: int, plan: Plan) -
     for other, also in failures[1:]:
         told = described(also.error)
         add_note(error, f"Also failed in this superstep: node {other.name!r} (id {other.id!r}): {told}")
-    if task.answers and not is_invalid_resume(error):
-        add_note(error, f"{KEPT_ANSWER} {_TO_CALL if PREVIOUS in plan.state else _TO_EDIT}")
+    note_kept_answer(error, task, plan)
     return error
+
+
+def note_kept_answer(error: BaseException, task: Task, plan: Plan) -> None:
+    """Note on the error of a task that had been given an answer how to be asked again."""
+    if (task.answers or own_answers(task)) and not is_invalid_resume(error):
+        add_note(error, f"{KEPT_ANSWER} {_TO_CALL if PREVIOUS in plan.state else _TO_EDIT}")

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from runtime.errors import EmptyInputError, UnknownInterruptError
-from runtime.func import entrypoint
+from runtime.func import entrypoint, task
 from runtime.types import Command, interrupt
 from tests.stories.graphs import CONFIG, Log, chain, fan, history
 from tests.stories.nests import Runs, asked, questions
@@ -235,6 +235,22 @@ async def test_a_workflow_is_asked_again_by_a_new_call(saver: Any) -> None:
     assert any("call the workflow with its input" in note for note in failed.value.__notes__)
     assert asked(await flow.ainvoke(1, CONFIG)) == ["how many?"]
     assert await flow.ainvoke(Command(resume="2"), CONFIG) == 3
+
+
+async def test_an_answer_that_makes_a_call_fail_stays_too(saver: Any) -> None:
+    @task
+    async def count() -> int:
+        return int(interrupt("how many?"))
+
+    @entrypoint(saver)
+    async def flow(given: int) -> int:
+        return given + await count()
+
+    await flow.ainvoke(1, CONFIG)
+    with pytest.raises(ValueError, match="some") as failed:
+        await flow.ainvoke(Command(resume="some"), CONFIG)
+    assert sum("call the workflow with its input" in note for note in failed.value.__notes__) == 1
+    assert asked(await flow.ainvoke(1, CONFIG)) == ["how many?"]
 
 
 @pytest.mark.parametrize("by_id", [True, False])
