@@ -247,3 +247,39 @@ async def test_what_a_branch_retains_is_kept(opened: Opened, where: str) -> None
         assert again in result["log"]
     _, last = await turn()
     assert noted(last) == ["n", "n,n", "n,n,n"]
+
+
+class Read(InMemorySaver):
+    """Counts what is asked of it."""
+
+    reads = 0
+
+    async def aget_tuple(self, config: Any) -> Any:
+        """Count, and read."""
+        self.reads += 1
+        return await super().aget_tuple(config)
+
+    def alist(self, *given: Any, **options: Any) -> Any:
+        """Count, and list."""
+        self.reads += 1
+        return super().alist(*given, **options)
+
+
+async def test_what_a_branch_costs() -> None:
+    saver = Read()
+    kept = Pausing("none").graph(saver)
+
+    async def reads(given: Any, config: Any = CONFIG) -> int:
+        before = saver.reads
+        await kept.ainvoke(given, config)
+        return saver.reads - before
+
+    usual = []
+    for x in "abc":
+        await reads({"x": x})
+        usual.append(await reads(Command(resume="!")))
+    assert usual == [2, 2, 2]  # the thread, and what is kept
+    point = [one for one in await history(kept) if one.next == ("ask",)][1].config
+    assert await reads(Command(resume="?"), point) > 2
+    await reads({"x": "d"})
+    assert await reads(Command(resume="!")) == 2
