@@ -17,6 +17,8 @@ from runtime.engine.tasks import Moment, Task
 from runtime.engine.vetting import vet
 from runtime.graph.subgraphs import find, fits
 from runtime.run.editing import Editor
+from runtime.run.journal import Journal
+from runtime.run.lineage import seen_at
 from runtime.run.metadata import CALLER, visible
 from runtime.run.opening import missing_checkpoint
 from runtime.run.travelling import names_of
@@ -65,7 +67,7 @@ async def _shown(program: Program, taken: StateSnapshot, task: PregelTask) -> tu
     if node.handler is not None and names_of(where.checkpoint_ns).rpartition(NS_SEP)[2] == node.handler.name:
         node = node.handler
     candidates = [_at_home(each, program) for each in node.subgraphs]
-    child, found = await _newest(candidates, where, task)
+    child, found = await _newest(candidates, where, task, _parents(taken))
     first = None if found is None else (child, snapshot(child, found, live=True))
     if first is not None and (first[1].next or task.result is not None):
         return first
@@ -77,8 +79,7 @@ async def _working(
     candidates: Sequence[Program], taken: StateSnapshot, task: PregelTask, where: CallConfig
 ) -> tuple[Program, StateSnapshot] | None:
     """Return, of all subgraphs that a task ran, also in @task calls, one that has work left, else the newest."""
-    at = taken.config["configurable"]
-    parents = at.get("checkpoint_map") or {at["checkpoint_ns"]: at["checkpoint_id"]}
+    at, parents = taken.config["configurable"], _parents(taken)
     names, newest, seen = names_of(where.checkpoint_ns), None, {where.checkpoint_ns}
     own = where.checkpoint_ns if where.checkpoint_ns != names else _joined(at["checkpoint_ns"], task)
     thread = {"configurable": {"thread_id": where.thread_id}}
@@ -103,6 +104,12 @@ async def _working(
     return newest
 
 
+def _parents(taken: StateSnapshot) -> dict[str, str]:
+    """Return what subgraphs that were run from a snapshot note of it."""
+    at = taken.config["configurable"]
+    return dict(at.get("checkpoint_map") or {at["checkpoint_ns"]: at["checkpoint_id"]})
+
+
 def _within(ns: str, place: str) -> bool:
     return ns == place or ns.startswith(place + NS_SEP)
 
@@ -113,7 +120,7 @@ def _joined(ns: str, task: PregelTask) -> str:
 
 
 async def _newest(
-    candidates: Sequence[Program], config: CallConfig, task: PregelTask
+    candidates: Sequence[Program], config: CallConfig, task: PregelTask, at: Mapping[str, str]
 ) -> tuple[Program, CheckpointTuple | None]:
     """Return the newest checkpoint of a task's subgraph; of one that outlives the task, as the task left it."""
     address = {"configurable": _address(config)}
@@ -125,6 +132,9 @@ async def _newest(
                 found = each
         else:
             found = await child.saver.aget_tuple(address)
+            if outlives and found is not None:
+                journal = Journal(child.saver, config.thread_id or "", config.checkpoint_ns, "sync", {}, {})
+                found = await seen_at(journal, vet(found), at)
         if found is not None and fits(child, vet(found).checkpoint):
             return child, found
     return candidates[0], None

@@ -19,7 +19,7 @@ from runtime.engine.writing import input_writes
 from runtime.errors import InvalidUpdateError, UnknownNodeError
 from runtime.run.claiming import claimed
 from runtime.run.journal import Journal
-from runtime.run.lineage import Branch
+from runtime.run.lineage import Branch, seen_at
 from runtime.run.opening import missing_checkpoint
 from runtime.run.retracting import Retraction
 from runtime.types.config import merge_configs
@@ -125,6 +125,9 @@ class Editor:
         newest = "" if found is None else found.checkpoint["id"]
         head = newest if wanted is None else await self.journal.head()
         self.journal.heads.found(self.ns, head)
+        if self.ns and wanted is None:
+            found = await seen_at(self.journal, found, {})
+            newest = "" if found is None else found.checkpoint["id"]
         if found is None:
             return
         asking = found if head == newest else await self._readable_head()

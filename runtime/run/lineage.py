@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from runtime.run.metadata import BRANCH
+from runtime.run.metadata import BRANCH, KEPT_AT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from persistence.contracts.checkpoint import CheckpointTuple
     from runtime.run.conductor import Conductor
@@ -39,10 +39,38 @@ def branch_of(metadata: Mapping[str, Any]) -> Branch | None:
     return Branch(**noted) if isinstance(noted, dict) else None
 
 
+class Around(NamedTuple):
+    """A graph around a subgraph."""
+
+    journal: Journal
+    """What loads its checkpoints."""
+    ns: str
+    branch: Branch | None
+
+
 async def seen_from(run: Conductor, newest: CheckpointTuple | None) -> CheckpointTuple | None:
     """Return the newest checkpoint of a state that is kept which the branches of the runs around it see."""
-    journal, found, around = run.journal, newest, _around(run)
-    while found is not None and journal is not None:
+    journal, around = run.journal, []
+    while run.nested is not None:
+        run = run.nested.around
+        if run.journal is not None and run.journal.branch is not None:
+            around.append(Around(run.journal, run.ns, run.journal.branch))
+    return newest if journal is None else await _seen(journal, newest, around)
+
+
+async def seen_at(journal: Journal, newest: CheckpointTuple | None, at: Mapping[str, str]) -> CheckpointTuple | None:
+    """Likewise for who reads or edits it: where the graphs around it are at these checkpoints, else at their newest."""
+    metadata = {} if newest is None else newest.metadata
+    parents, around = metadata.get("parents") or {}, []
+    for ns in parents if KEPT_AT in metadata and parents != at else ():
+        found = await journal.load_at(ns, at.get(ns))
+        around.append(Around(journal, ns, None if found is None else branch_of(found.metadata)))
+    return await _seen(journal, newest, around)
+
+
+async def _seen(journal: Journal, newest: CheckpointTuple | None, around: Sequence[Around]) -> CheckpointTuple | None:
+    found = newest
+    while found is not None:
         bounds = [await _bound(each, found) for each in around]
         bound = min((each for each in bounds if each is not None), default=None)
         if bound is None:
@@ -51,23 +79,13 @@ async def seen_from(run: Conductor, newest: CheckpointTuple | None) -> Checkpoin
     return found
 
 
-def _around(run: Conductor) -> list[Journal]:
-    """Return the journals of the runs around one that are on branches."""
-    found = []
-    while run.nested is not None:
-        run = run.nested.around
-        if run.journal is not None and run.journal.branch is not None:
-            found.append(run.journal)
-    return found
-
-
-async def _bound(around: Journal, kept: CheckpointTuple) -> str | None:
-    """Return before what to look for another checkpoint, if this one is not of the branch of a run around it."""
+async def _bound(around: Around, kept: CheckpointTuple) -> str | None:
+    """Return before what to look for another checkpoint, if this one is not of the branch of a graph around it."""
     made_from = (kept.metadata.get("parents") or {}).get(around.ns)
     branch = around.branch
     while made_from is not None and branch is not None and made_from < branch.at:
         if made_from >= branch.left:
             return branch.left
-        left = await around.load_at(around.ns, branch.left)
+        left = await around.journal.load_at(around.ns, branch.left)
         branch = None if left is None else branch_of(left.metadata)
     return None

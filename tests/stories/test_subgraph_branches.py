@@ -190,6 +190,25 @@ async def test_a_branch_of_a_branch_that_never_came_to_it(opened: Opened) -> Non
         assert (await program.to_the_end(opened, Command(resume="!"), paused))["seen"] == ["a?"]
 
 
+@pytest.mark.parametrize("by", ["its own config", "its namespace"])
+async def test_it_is_read_and_edited_as_the_branch_sees_it(opened: Opened, by: str) -> None:
+    program = Pausing("breakpoint")
+    for x in "abz":
+        await program.to_the_end(opened, {"x": x}, CONFIG)
+    async with opened() as saver:
+        graph = program.graph(saver)
+        given, config = await left_by(graph, "an old answer")
+        await graph.ainvoke(given, config)
+        shown = (await graph.aget_state(CONFIG, subgraphs=True)).tasks[0].state
+        assert shown.values["seen"] == ["a!"]
+        namespace = {"configurable": {"thread_id": "t", "checkpoint_ns": "p"}}
+        where = shown.config if by == "its own config" else namespace
+        await graph.aupdate_state(where, {"seen": ["edited"]}, as_node="look")
+        shown = (await graph.aget_state(CONFIG, subgraphs=True)).tasks[0].state
+        assert shown.values["seen"] == ["a!", "edited"]
+    assert (await program.to_the_end(opened, None, CONFIG))["seen"] == ["a!", "edited", "b?"]
+
+
 class Log(TypedDict, total=False):
     """What was seen by the nodes side by side."""
 
