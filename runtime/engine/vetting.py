@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from persistence.errors import CorruptDataError
 from runtime.types.command import Send
-from runtime.types.constants import CALLED_BY, INTERRUPT, RESUME, TASKS
+from runtime.types.constants import BRANCH, CALLED_BY, CALLERS, INTERRUPT, RESUME, TASKS
 from runtime.types.interrupts import Interrupt
 from runtime.types.policy import TimeoutPolicy
 
@@ -58,6 +58,8 @@ def _fault(found: CheckpointTuple) -> str | None:
     parents = metadata.get("parents")
     if parents is not None and not (type(parents) is dict and all(type(each) is str for each in parents.values())):
         return "the parents in its metadata are no checkpoints by namespace"
+    if not _is_place(metadata):
+        return "what its metadata says of its branch or callers is none"
     sends = found.checkpoint["channel_values"].get(TASKS)
     if sends is not None and not _all(_is_send, sends):
         return "its Sends are none"
@@ -66,6 +68,14 @@ def _fault(found: CheckpointTuple) -> str | None:
         if kind is not None and not kind[0](value):
             return f"task {task_id} wrote {kind[1]} that is none"
     return None
+
+
+def _is_place(metadata: Mapping[str, Any]) -> bool:
+    """Tell whether what is noted of a checkpoint's place can be; plain values of these names are the program's own."""
+    branch, callers = metadata.get(BRANCH), metadata.get(CALLERS)
+    if type(branch) is dict and not (branch.keys() == {"at", "left"} and all(map(_is_text, branch.values()))):
+        return False
+    return type(callers) is not list or all(map(_is_text, callers))
 
 
 def _all(fits: Callable[[Any], bool], values: Any) -> bool:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from runtime.run.metadata import BRANCH, KEPT_AT
+from runtime.run.metadata import KEPT_AT
+from runtime.types.constants import BRANCH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -25,11 +25,11 @@ from runtime.errors import (
 )
 from runtime.run.journal import Journal
 from runtime.run.keeping import sole_user, tasks_around, used_twice
-from runtime.run.metadata import CALL_MARK, CALLER, CALLERS, KEPT_AT
+from runtime.run.metadata import CALL_MARK, CALLER, KEPT_AT
 from runtime.run.subruns import subruns_of
 from runtime.run.travelling import id_in, names_of
 from runtime.types.config import merge_configs, parse_config, passed_down
-from runtime.types.constants import NS_SEP
+from runtime.types.constants import CALLERS, NS_SEP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

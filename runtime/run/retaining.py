@@ -14,8 +14,9 @@ from persistence.contracts.saver import takes_units
 from runtime.engine.tasks import handler_of
 from runtime.engine.vetting import vet
 from runtime.run.keeping import tasks_around
-from runtime.run.metadata import CALLER, CALLERS, KEPT_AT, callers_in
+from runtime.run.metadata import CALLER, KEPT_AT, callers_in
 from runtime.run.travelling import id_in
+from runtime.types.constants import CALLERS
 from runtime.types.ids import IDS, utc_now
 
 if TYPE_CHECKING:

@@ -36,6 +36,11 @@ NS_SEP: Final = "|"
 NS_END: Final = ":"
 """Between a node's name and its task id in a namespace."""
 
+BRANCH: Final = "branched"
+"""Metadata of what comes after a step back: where the branch began, and what it left (see run/lineage)."""
+CALLERS: Final = "callers"
+"""Metadata of a subgraph that keeps its state between calls: all tasks and calls around it, outermost first."""
+
 CONTROL_WRITES: Final = frozenset({ERROR, ERROR_SOURCE_NODE, INTERRUPT, RESUME, CALLED_BY})
 """Writes that do not make a task finished."""
 RESERVED: Final = frozenset({NO_WRITES, PUSH, RESUME, INTERRUPT, RETURN, ERROR, ERROR_SOURCE_NODE, CALLED_BY})

@@ -35,6 +35,8 @@ def found(
 GOOD = {
     "nothing": found(),
     "metadata": found({"step": -1, "parents": {"": "b"}, "source": "loop"}),
+    "a branch": found({"branched": {"at": "b", "left": "a"}, "callers": ["x", "y"]}),
+    "keys of one's own": found({"branched": "mine", "callers": 3}),
     "Sends": found(tasks=[Send("n", YEARS), Send("n", None, timeout=TimeoutPolicy(run_timeout=1.5))]),
     "a question": found(writes=[("t", "__interrupt__", Interrupt("q", id="i"))]),
     "questions": found(writes=[("t", "__interrupt__", (Interrupt("q", id="i"), Interrupt(YEARS, id="j")))]),
@@ -55,6 +57,9 @@ BAD = {
     "no step": found({"step": None}),
     "parents that are text": found({"parents": "b"}),
     "a parent that is a number": found({"parents": {"": 1}}),
+    "a branch that began nowhere": found({"branched": {"at": 1, "left": "a"}}),
+    "half a branch": found({"branched": {"at": "a"}}),
+    "callers that are numbers": found({"callers": [1]}),
     "Sends that are text": found(tasks="nn"),
     "Sends that take years": found(tasks=YEARS),
     "a Send that is text": found(tasks=["n"]),
