@@ -38,7 +38,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from persistence.errors import EmptyChannelError as EmptyChannel
+from persistence import errors as stored
 from runtime.interrupts import Interrupt
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class UnknownNodeError(InvalidUpdateError, ValueError):
     """A name that is no node of this graph; the message lists the known ones."""
 
 
-class EmptyChannelError(RuntimeLibraryError, EmptyChannel):
+class EmptyChannelError(RuntimeLibraryError, stored.EmptyChannelError):
     """The channel holds no value."""
 
 

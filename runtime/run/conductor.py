@@ -15,22 +15,22 @@ from anyio import from_thread
 
 from persistence.outlasting import outlast
 from persistence.portal import here, is_elsewhere
-from runtime.actors.outcomes import Cancelled, Completed, Escalated, Failed, Paused
+from runtime.actors.outcomes import Failed
 from runtime.actors.supervisor import Supervisor
 from runtime.channels import MISSING
 from runtime.context.scope import enclosing_depth
 from runtime.engine.applying import Siblings, apply
 from runtime.engine.cells import Cells
-from runtime.engine.resuming import own_answers, put_again, stored_answers, waiting
+from runtime.engine.resuming import waiting
 from runtime.engine.scheduling import due, foreseen
 from runtime.engine.tasks import Moment
-from runtime.engine.writing import without_parent
 from runtime.errors import ErrorCode, GraphRecursionError, ParentCommand, create_error_message
+from runtime.run import recording
 from runtime.run.caching import Reuse
 from runtime.run.calls import Calls
 from runtime.run.claiming import claimed
 from runtime.run.lineage import Branch
-from runtime.run.nesting import Family, drained, journal_of, run_nested, save_subgraphs
+from runtime.run.nesting import Family, drained, journal_of, run_nested
 from runtime.run.opening import Opening
 from runtime.run.pacing import BREATH, FEW, pacer
 from runtime.run.reporting import tell_of_pauses, too_slow, write_custom
@@ -45,9 +45,9 @@ from runtime.run.views import (
 )
 from runtime.streaming.lifecycle import watchers_in
 from runtime.streaming.tee import joined
-from runtime.types.constants import ERROR, ERROR_SOURCE_NODE, INTERRUPT, PREVIOUS, RESUME, START
+from runtime.types.constants import PREVIOUS, START
 from runtime.types.ids import IDS
-from runtime.types.telling import add_note, described
+from runtime.types.telling import add_note
 
 if TYPE_CHECKING:
     from runtime.actors.outcomes import Outcome
@@ -105,7 +105,7 @@ class Conductor:
         """The checkpoint that the current superstep starts from; where none is kept, an id of the run's own."""
         self.finished: list[Task] = []
         """Tasks of the current superstep that finished."""
-        self._failures: list[tuple[Task, Failed]] = []
+        self.failures: list[tuple[Task, Failed]] = []
         self.paused_tasks: list[Task] = []
 
     at_work = False
@@ -138,8 +138,8 @@ class Conductor:
     """The questions, or () for a breakpoint, that the run stops at; told once they are durable."""
     status: GraphLifecycleStatus = "pending"
     """How the run stands, as its watchers are told."""
-    _command: tuple[Task, Any] | None = None
-    _siblings: Siblings | None = None
+    command: tuple[Task, Any] | None = None
+    siblings: Siblings | None = None
     """Where a superstep has several tasks: whether what they wrote goes together."""
     supervisor: Supervisor | None = None
 
@@ -193,7 +193,7 @@ class Conductor:
             await self._close_beside(raised)
             raise
         finally:  # what refers to itself keeps the state until the next garbage collection
-            self.supervisor, self._failures = None, []
+            self.supervisor, self.failures = None, []
         if error is not None:
             try:
                 await self._close_beside(error)
@@ -271,14 +271,14 @@ class Conductor:
 
     async def _superstep(self, supervisor: Supervisor, tasks: list[Task]) -> bool:
         """Perform, fold, record. Return whether the run goes on."""
-        self.finished, self._failures, self._command = [], [], None
-        self._siblings = Siblings(self.cells) if self.journal is not None and len(tasks) > 1 else None
+        self.finished, self.failures, self.command = [], [], None
+        self.siblings = Siblings(self.cells) if self.journal is not None and len(tasks) > 1 else None
         work = []
         for task in tasks:
             if task.finished:
                 self.finished.append(task.effective)
-                if self._siblings is not None:
-                    self._siblings.admit(task.effective)
+                if self.siblings is not None:
+                    self.siblings.admit(task.effective)
                 if self.hub is not None:
                     await self.hub.task_finished(self, task.effective, cached=True)
             elif task.interrupts and task.error is None and self._held_back(task):
@@ -288,14 +288,14 @@ class Conductor:
         self.width = len(tasks)
         if self.reuse is not None and work:
             work = await self._recall(self.reuse, work)
-        if work and not self._failures:
+        if work and not self.failures:
             await self._perform(supervisor, work)
         if self.reuse is not None:
             await self.reuse.keep()
-        if self._failures:
-            raise failure_of(self._failures, self.step, self.plan)
-        if self._command is not None:
-            raise ParentCommand(self._command[1])
+        if self.failures:
+            raise failure_of(self.failures, self.step, self.plan)
+        if self.command is not None:
+            raise ParentCommand(self.command[1])
         if len(self.finished) < len(tasks):
             self.interrupts = self.pause = tuple(question for task in tasks for question in waiting(task))
             return False
@@ -310,9 +310,9 @@ class Conductor:
         """Finish the tasks whose result the cache has; return the others."""
         known, failed = await reuse.recall(work)
         if failed is not None:
-            await self._failed(failed[0], Failed(failed[1]))
+            await recording.failed(self, failed[0], Failed(failed[1]))
         for task in known:
-            await self._completed(task, 0, cached=True)
+            await recording.completed(self, task, 0, cached=True)
         work = [task for task in work if not task.finished]
         if known and work and self.journal is not None:
             await self.journal.flush()
@@ -322,97 +322,24 @@ class Conductor:
         self.at_work = self.at_work or work[0].name != START
         if self.pacer.runs > FEW:
             await self.pacer.turn()
-        timeout = self.program.step_timeout
+        timeout, report = self.program.step_timeout, partial(recording.report, self)
         if timeout is None:
-            await supervisor.perform(work, self._report)
+            await supervisor.perform(work, report)
         else:
             with anyio.move_on_after(timeout) as scope:
-                await supervisor.perform(work, self._report)
+                await supervisor.perform(work, report)
             if scope.cancelled_caught:
                 raise too_slow(self, work, timeout)
         if self.pacer.runs > FEW:
             await self.pacer.turn()
 
-    async def _report(self, task: Task, outcome: Outcome, left: int) -> None:
-        """Record one outcome as it comes. What finished is sent at once, unless its superstep ends right here."""
-        if isinstance(outcome, Completed):
-            await self._completed(task, left)
-            return
-        if self.unsaved:
-            await save_subgraphs(self, task)
-        if isinstance(outcome, Paused):
-            await self._paused(task, outcome, left)
-        elif isinstance(outcome, Failed):
-            await self._failed(task, outcome, left)
-        elif isinstance(outcome, Cancelled):
-            await self._record_error(task, "CancelledError()", left)
-        elif isinstance(outcome, Escalated) and self.nested is None:
-            await self._failed(task, Failed(without_parent(self.plan, task.name)), left)
-        elif isinstance(outcome, Escalated):
-            self._command = (task, outcome.command)
-
     async def caught(self, task: Task, failure: Failed) -> None:
         """Make a failure durable before its handler starts: after a crash the handler runs, not the node."""
-        if self.journal is not None:
-            writes = [(ERROR, described(failure.error)), (ERROR_SOURCE_NODE, task.name)]
-            self.journal.hold(self.checkpoint_id, task.id, task.path_text, writes)
-            await self.journal.flush()
-            await self.journal.settle(wait=True)
-        if self.hub is not None:
-            await self.hub.task_failed(self, task, failure.error)
-
-    async def _completed(self, task: Task, left: int, *, cached: bool = False) -> None:
-        task = task.effective
-        if self.journal is not None:
-            try:
-                if self._siblings is not None:
-                    self._siblings.admit(task)
-                self.journal.finished(task)
-            except Exception as error:  # noqa: BLE001 - the node's writes are at fault
-                task.writes = None
-                await self._failed(task, Failed(error), left)
-                return
-            if left:
-                await self.journal.flush()
-        self.finished.append(task)
-        if self.hub is not None:
-            await self.hub.task_finished(self, task, cached=cached)
-
-    async def _paused(self, task: Task, outcome: Paused, left: int) -> None:
-        task.interrupts = (*outcome.interrupts, *outcome.settled)
-        task.below = own_answers(task) | {one.id: task.below[one.id] for one in outcome.settled}
-        task.writes = None
-        self.pauses(task)
-        if self.journal is not None:
-            writes: list[tuple[str, Any]] = [(INTERRUPT, list(task.interrupts))]
-            if task.answers or task.below or task.path in self.answered:
-                writes.append((RESUME, stored_answers(task)))
-            self.journal.hold(self.checkpoint_id, task.id, task.path_text, writes)
-            if left:
-                await self.journal.flush()
+        await recording.caught(self, task, failure)
 
     def pauses(self, task: Task) -> None:
         """Note that a task, or a call of one, waits for an answer; told with the run's pause."""
         self.paused_tasks.append(task)
-
-    async def _failed(self, task: Task, outcome: Failed, left: int = 0) -> None:
-        self._failures.append((task, outcome))
-        await self._record_error(task, described(outcome.error), left, outcome.pending)
-        if self.hub is not None:
-            await self.hub.task_failed(self, task, outcome.error)
-
-    async def _record_error(self, task: Task, text: str, left: int, pending: tuple[Any, ...] | None = None) -> None:
-        if self.journal is not None:
-            writes: list[tuple[str, Any]] = [(ERROR, text)]
-            if pending is not None:
-                put_again(task, pending)
-            if pending is not None or self.answering:
-                writes.append((INTERRUPT, list(task.interrupts)))
-            if task.answers or task.interrupts or task.below:
-                writes.append((RESUME, stored_answers(task)))
-            self.journal.hold(self.checkpoint_id, task.id, task.path_text, writes)
-            if left:
-                await self.journal.flush()
 
     async def _advance(self, tasks: list[Task]) -> None:
         """Fold what the tasks wrote, and record the checkpoint that results."""
@@ -420,7 +347,7 @@ class Conductor:
         try:
             apply(self.cells, tasks)
         except Exception as error:
-            await self._not_applied(tasks, error)
+            await recording.not_applied(self, tasks, error)
             raise
         self.kept, self.carried = {}, None
         if self.unsaved:
@@ -428,17 +355,6 @@ class Conductor:
         await self.record("loop", before)
         if self.hub is not None:
             await self.hub.advanced(self)
-
-    async def _not_applied(self, tasks: list[Task], error: Exception) -> None:
-        """Let the task that finished last have failed: its writes are not stored yet, and it runs again on resume."""
-        blamed = tasks[:1] if len(tasks) == 1 else []
-        if self.journal is not None:
-            blamed = self.journal.withdraw()
-        for task in blamed:
-            task.effective.writes = None
-            await self._failed(task.effective, Failed(error))
-        if blamed:
-            failure_of(self._failures, self.step, self.plan)
 
     async def record(self, source: str, parent: str | None, *, left: str | None = None) -> None:
         """Give the cells their checkpoint, at the current step, and move on to the next step.
