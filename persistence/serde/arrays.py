@@ -133,7 +133,10 @@ def read_scalar(reader: Reader, data: memoryview) -> object:
     import numpy as np  # noqa: PLC0415 - optional package
 
     described, raw = reader.array(data)
-    if described == "U" or described == "S":  # noqa: PLR1714 - it may be a list
-        return np.str_(raw) if described == "U" else np.bytes_(raw)
+    if described == "U":
+        return np.str_(exactly(str, raw, "A stored numpy text"))
+    exactly(bytes, raw, "The data of a stored numpy scalar")
+    if described == "S":
+        return np.bytes_(raw)
     (scalar,) = np.frombuffer(raw, _dtype(described))
     return scalar

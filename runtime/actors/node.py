@@ -8,6 +8,7 @@ from time import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
+import anyio.lowlevel
 
 from runtime.actors.cancelling import cancelled_class, is_self_inflicted
 from runtime.actors.mailbox import Mailbox
@@ -140,7 +141,7 @@ class NodeActor:
                     return _paused(scope, _asked_in(paused))
                 if not isinstance(failure, Exception):
                     raise
-                pause_for = self._retry_pause(scope, failure)
+                pause_for = await self._retry_pause(scope, failure)
                 if pause_for is None:
                     try:
                         return Failed(failure, scope.attempt)
@@ -258,8 +259,10 @@ class NodeActor:
         scope.pause_all_the_same()
         return branch_writes(cells.plan, self.node.name, branch, answer)
 
-    def _retry_pause(self, scope: Scope, error: Exception) -> float | None:
+    async def _retry_pause(self, scope: Scope, error: Exception) -> float | None:
         """Return the seconds to wait before another attempt; None if this was the last."""
+        if isinstance(error, NodeCancelledError):  # of a call, which may have been cancelled with this node
+            await anyio.lowlevel.checkpoint_if_cancelled()
         policy = matching(self.node.retry, error)
         if policy is None or scope.attempt >= policy.max_attempts:
             return None

@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Final
 
 from runtime.run.program import Program
 from runtime.types.constants import NS_END, NS_SEP
@@ -13,6 +15,10 @@ from runtime.types.constants import NS_END, NS_SEP
 if TYPE_CHECKING:
     from persistence.contracts.checkpoint import Checkpoint
     from runtime.engine.plan import NodePlan, Plan
+
+
+SOME: Final = 1000
+"""Items of a list, tuple or dict that are looked at: nobody writes down more subgraphs, and data may be millions."""
 
 
 def programs_in(function: Any) -> tuple[Program, ...]:
@@ -25,8 +31,12 @@ def programs_in(function: Any) -> tuple[Program, ...]:
 
 
 def _found(function: Any) -> tuple[list[Program], set[str]]:
-    """Return the programs that a function refers to, itself or through @task functions, and the names of these."""
-    if isinstance(own := getattr(function, "program", None), Program):
+    """Return the programs that a function refers to, itself or through @task functions, and the names of these.
+
+    It may refer to anything: to proxies that have nothing to show yet, to data that another thread changes meanwhile,
+    or that is huge.
+    """
+    if (own := _program_of(function)) is not None:
         return [own], set()
     programs: list[Program] = []
     names: set[str] = set()
@@ -34,24 +44,41 @@ def _found(function: Any) -> tuple[list[Program], set[str]]:
     while waiting:
         looked_at = waiting.pop()
         for referred in (each for value in _referred(looked_at) for each in _members(value)):
-            if isinstance(own := getattr(referred, "program", None), Program):
+            if (own := _program_of(referred)) is not None:
                 programs.append(own)
             elif id(referred) not in seen:
                 seen.add(id(referred))
-                if inspect.isfunction(referred):
+                if type(referred) is FunctionType:
                     if _encloses(looked_at, referred):
                         waiting.append(referred)  # a decorator's inner function looks at what it decorates
-                elif hasattr(referred, "__wrapped__"):
-                    names.add(str(getattr(referred, "name", "")))
-                    waiting.append(referred.__wrapped__)
+                elif (wrapped := _read(referred, "__wrapped__")) is not None:
+                    names.add(str(_read(referred, "name") or ""))
+                    waiting.append(wrapped)
     return programs, names
 
 
+def _program_of(value: Any) -> Program | None:
+    own = _read(value, "program")
+    return own if type(own) is Program else None
+
+
+def _read(value: Any, name: str) -> Any:
+    """Return an attribute, or None where there is none or reading it fails."""
+    try:
+        return getattr(value, name, None)
+    except Exception:  # noqa: BLE001 - it is no subgraph, whatever it is
+        return None
+
+
 def _members(value: Any) -> Iterable[Any]:
-    """Return a value, or what a list, tuple or dict of values holds."""
-    if isinstance(value, (list, tuple)):
-        return value
-    return value.values() if isinstance(value, dict) else (value,)
+    """Return a value, or what a list, tuple or dict of values holds at its beginning."""
+    kind = type(value)
+    if issubclass(kind, dict):
+        return list(islice(dict.values(value), SOME))
+    if issubclass(kind, (list, tuple)):
+        plain: Any = list if issubclass(kind, list) else tuple
+        return list(islice(plain.__iter__(value), SOME))
+    return (value,)
 
 
 def _encloses(function: Any, value: Any) -> bool:
@@ -70,16 +97,16 @@ def _is_set(cell: Any) -> bool:
 def _referred(function: Any) -> Iterable[Any]:
     """Return the values that a function can reach by name."""
     plain = function
-    while isinstance(plain, partial):
+    while type(plain) is partial:
         yield from (*plain.args, *plain.keywords.values())
         plain = plain.func
     if not inspect.isroutine(plain):
-        yield from getattr(plain, "__dict__", {}).values()
+        yield from _attributes(plain)
         plain = getattr(type(plain), "__call__", None)
     elif hasattr(plain, "__self__"):
-        yield from getattr(plain.__self__, "__dict__", {}).values()
+        yield from _attributes(plain.__self__)
         plain = getattr(plain, "__func__", None)
-    if not inspect.isfunction(plain):
+    if type(plain) is not FunctionType:
         return
     yield from (*(plain.__defaults__ or ()), *(plain.__kwdefaults__ or {}).values())
     try:
@@ -87,6 +114,12 @@ def _referred(function: Any) -> Iterable[Any]:
     except (TypeError, ValueError):
         return
     yield from (*names.nonlocals.values(), *names.globals.values())
+
+
+def _attributes(value: Any) -> list[Any]:
+    """Return what an instance holds."""
+    held = getattr(value, "__dict__", None)
+    return list(_members(held)) if isinstance(held, dict) else []
 
 
 def find(plan: Plan, ns: str) -> list[Program]:

@@ -8,6 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import anyio
+import anyio.lowlevel
 from anyio import from_thread
 
 from persistence.portal import is_elsewhere
@@ -56,6 +57,8 @@ class TaskFuture(Generic[T]):
             raise
         finally:
             self._waiting -= 1
+        if self.cancelled():  # with its caller, maybe, who has yet to hear of it
+            yield from anyio.lowlevel.checkpoint_if_cancelled().__await__()
         return self._outcome()
 
     def done(self) -> bool:

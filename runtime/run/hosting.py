@@ -18,11 +18,12 @@ _TASKS: set[asyncio.Task[Any]] = set()
 """asyncio keeps only weak references to tasks."""
 
 
-def next_round() -> Callable[[Callable[[], None]], object]:
-    """Return what has the running event loop call something in its next round."""
+def next_round(call: Callable[[], None]) -> None:
+    """Have the running event loop call something in its next round."""
     if trio.lowlevel.in_trio_run():
-        return trio.lowlevel.current_trio_token().run_sync_soon
-    return asyncio.get_running_loop().call_soon
+        trio.lowlevel.current_trio_token().run_sync_soon(call)
+    else:
+        asyncio.get_running_loop().call_soon(call)
 
 
 class Host:

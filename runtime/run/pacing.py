@@ -36,9 +36,14 @@ class Pacer:
     __slots__ = ("_began", "_next_round", "_now", "_told", "_waiting", "runs")
 
     def __init__(
-        self, next_round: Callable[[Callable[[], None]], object], now: Callable[[], float] = perf_counter
+        self,
+        next_round: Callable[[Callable[[], None]], None] = next_round,
+        now: Callable[[], float] = perf_counter,
     ) -> None:
-        """Start with no run; ``next_round`` has the loop call something in its next round."""
+        """Start with no run. ``next_round`` has the running loop call something in its next round.
+
+        A pacer must not refer to its loop: anyio keeps it as long as that lives.
+        """
         self.runs = 0
         """How many there are, be they at work or waiting for something."""
         self._next_round = next_round
@@ -101,6 +106,6 @@ def pacer() -> Pacer:
     """Return the pacer of the running event loop."""
     found = _HERE.get(None)
     if found is None:
-        found = Pacer(next_round())
+        found = Pacer()
         _HERE.set(found)
     return found

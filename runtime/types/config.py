@@ -200,11 +200,16 @@ def _thread_text(value: object) -> str:
 
 
 def _id_text(value: object, name: str) -> str:
-    """Accept text, numbers and UUIDs as LangGraph does; refuse shapes that a query could misread."""
+    """Accept text, numbers, UUIDs and what else has a text of its own, as LangGraph does.
+
+    Refused are shapes that a query could misread, and objects that show nothing but where they lie in memory.
+    """
     if isinstance(value, str):
         return value
-    if value is None or isinstance(value, (Mapping, list, tuple, set, frozenset, bytes, bytearray, bool)):
-        msg = f"{name} must be a string, got {type(value).__name__}."
+    kind = type(value)
+    nameless = kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
+    if value is None or nameless or isinstance(value, (Mapping, list, tuple, set, frozenset, bytes, bytearray, bool)):
+        msg = f"{name} must be a string, got {kind.__name__}."
         raise ConfigError(msg)
     return str(value)
 

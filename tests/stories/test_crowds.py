@@ -9,7 +9,6 @@ import anyio.lowlevel
 import pytest
 
 from runtime.run import pacing
-from runtime.run.hosting import next_round
 from runtime.run.pacing import RELEASED, Pacer
 from tests.runtime.run.test_pacing import IN_TIME, Clock
 from tests.stories.graphs import Log, chain, thread
@@ -21,7 +20,7 @@ AT_MOST = 2 * (IN_TIME + RELEASED)
 @pytest.fixture(autouse=True)
 async def clock() -> None:
     """Let the runs take turns by a clock that does not depend on the machine."""
-    pacing._HERE.set(Pacer(next_round(), Clock()))
+    pacing._HERE.set(Pacer(now=Clock()))
 
 
 async def test_other_tasks_have_their_rounds_while_a_crowd_computes(saver: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypedDict
 
 import anyio
@@ -12,8 +13,9 @@ import pytest
 
 from runtime.func import entrypoint, task
 from runtime.graph import START, StateGraph
+from runtime.run.hosting import next_round
 from tests.stories.calls import Hanging, double, fail
-from tests.stories.graphs import CONFIG
+from tests.stories.graphs import CONFIG, chain
 
 pytestmark = pytest.mark.anyio
 
@@ -289,3 +291,34 @@ async def test_a_step_timeout_ends_the_calls(sync: bool) -> None:
     with anyio.fail_after(10), pytest.raises(TimeoutError, match="step_timeout"):
         await graph.ainvoke({"number": 1})
     assert hanging.cancelled == 1
+
+
+@pytest.mark.parametrize("rounds", range(5))
+@pytest.mark.parametrize("shape", ["workflow", "node"])
+async def test_a_cancel_between_two_calls_is_no_failure(saver: Any, shape: str, rounds: int) -> None:
+    """However many rounds of the event loop after the first has ended, and before the second is waited for."""
+
+    def cancel(left: int) -> None:
+        if left:
+            next_round(partial(cancel, left - 1))
+        else:
+            scope.cancel()
+
+    @task
+    async def quick() -> None:
+        cancel(rounds)
+
+    @task
+    async def slow() -> None:
+        await anyio.sleep_forever()
+
+    async def work(_given: Any) -> None:
+        first, second = quick(), slow()
+        await first
+        await second
+
+    graph: Any = entrypoint(checkpointer=saver)(work) if shape == "workflow" else chain(("work", work)).compile(saver)
+    with anyio.CancelScope() as scope:
+        await graph.ainvoke({"a": 1}, CONFIG)
+    assert scope.cancelled_caught
+    assert [one.error for one in (await graph.aget_state(CONFIG)).tasks] in ([None], ["CancelledError()"])

@@ -21,6 +21,9 @@ CORPUS: dict[str, object] = {
     "an exception whose attributes are a range": Ext(tags.EXCEPTION, encode(["builtins:ValueError", [], LONG])),
     "an array whose shape is a range": Ext(tags.ARRAY, encode(["<i4", _FACTORS, "C", b""])),
     "an array whose data is a range": Ext(tags.ARRAY, encode(["<u1", [10**12], "C", LONG])),
+    "a numpy text that is a range": Ext(tags.ARRAY_SCALAR, encode(["U", LONG])),
+    "numpy bytes that are a range": Ext(tags.ARRAY_SCALAR, encode(["S", LONG])),
+    "a numpy number that is a range": Ext(tags.ARRAY_SCALAR, encode(["<i4", LONG])),
     "a model whose set fields are a range": Ext(tags.MODEL, encode([f"{_SAMPLES}:Inner", {"n": 1}, LONG])),
     "a model whose unset fields are a range": Ext(
         tags.MODEL, encode([f"{_SAMPLES}:Inner", {}, True, None, None, {}, LONG])

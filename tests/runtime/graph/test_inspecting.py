@@ -90,6 +90,39 @@ async def test_subgraphs_are_told_by_the_names_of_their_nodes() -> None:
     assert list(graph.get_subgraphs(namespace="plain")) == []
 
 
+class Elsewhere:
+    """A proxy with nothing behind it yet: whatever it is asked for, it fails."""
+
+    @property  # type: ignore[misc]  # a proxy's is one
+    def __class__(self) -> type:
+        """Fail."""
+        raise RuntimeError
+
+    def __getattr__(self, name: str) -> Any:
+        """Fail."""
+        raise RuntimeError(name)
+
+
+class Sealed(list[Any]):
+    """A list that cannot be gone through."""
+
+    def __iter__(self) -> Any:
+        """Fail."""
+        raise RuntimeError
+
+
+async def test_what_else_a_node_refers_to_is_let_be() -> None:
+    proxy, sealed, huge = Elsewhere(), Sealed([1]), {number: number for number in range(5_000)}
+    inner = chain("x").compile()
+
+    def node(_state: Any) -> dict[str, list[str]]:
+        return {"log": [type(each).__name__ for each in (proxy, sealed, huge, inner)]}
+
+    graph = chain(("n", node)).compile()
+    assert (await graph.ainvoke({}))["log"] == ["Elsewhere", "Sealed", "dict", "CompiledStateGraph"]
+    assert dict(graph.get_subgraphs()) == {"n": inner}
+
+
 async def test_a_subgraph_is_told_as_it_was_configured() -> None:
     seen: list[Any] = []
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
 from typing import Any
 
 import anyio
+from anyio.lowlevel import current_token
 
-from runtime.run.pacing import FEW, RELEASED, ROUND_SECONDS, Pacer
+from runtime.run.pacing import FEW, RELEASED, ROUND_SECONDS, Pacer, pacer
 
 IN_TIME = 10
 """Turns that fit into a round, where each takes a tenth of it."""
@@ -114,3 +118,17 @@ async def test_who_leaves_takes_no_turn() -> None:
         assert len(passed) - before == RELEASED
         rounds.next()
     assert sorted(passed[before:]) == [*range(60, 80)]
+
+
+def test_an_event_loop_that_has_ended_is_let_go(anyio_backend_name: str) -> None:
+    async def crowd() -> weakref.ref[Any]:
+        async with anyio.create_task_group() as group:
+            with ExitStack() as runs:
+                for _ in range(FEW + 1):
+                    group.start_soon(runs.enter_context(pacer()).turn)
+                await anyio.wait_all_tasks_blocked()
+        return weakref.ref(current_token().native_token)
+
+    token = anyio.run(crowd, backend=anyio_backend_name)
+    gc.collect()
+    assert token() is None
