@@ -16,7 +16,7 @@ from tests.torture.appending.finding import judged
 from tests.torture.appending.kits import OURS
 from tests.torture.appending.operations import facts, operations
 from tests.torture.appending.places import Place, Places, places
-from tests.torture.catalog import Report, part
+from tests.torture.catalog import Report, UnavailableError, part
 
 MODES: Final = ("sync", "async", "exit")
 LOOPS: Final = ("asyncio", "trio")
@@ -49,7 +49,7 @@ class Fault(NamedTuple):
 def disk_errors(cases: int, seed: int) -> Report:
     """Each case is a process of clients whose database meets an error at some call, or at many in a row."""
     if untraced := why_not():
-        return Report(cases, [], f"Not tried: {untraced}.")
+        raise UnavailableError(untraced)
     dice, violations, met, unopened = random.Random(seed), list[str](), 0, 0
     with places() as made, Zygote(made.file("errors"), ["tests.torture.appending.processes"]) as zygote:
         for number in range(cases):

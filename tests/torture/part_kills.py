@@ -23,6 +23,7 @@ from tests.torture.appending.kits import OURS
 from tests.torture.appending.operations import Operation, buried, facts, operations
 from tests.torture.appending.places import SHARED, Kind, Places, places
 from tests.torture.catalog import Report, part
+from tests.torture.failing import case
 
 MODES: Final = ("sync", "async", "exit")
 LOOPS: Final = ("asyncio", "trio")
@@ -47,25 +48,27 @@ def kills(cases: int, seed: int) -> Report:
         killings: dict[tuple[str, str, str], tuple[Killing, Reference]] = {}
         while killed < cases:
             name, mode, loop = dice.choice(sorted(PROGRAMS)), dice.choice(MODES), dice.choice(LOOPS)
-            if (name, mode, loop) not in killings:
-                folder = made.file("kills")
-                folder.mkdir()
-                killing = Killing(launcher, folder, PROGRAMS[name], mode, loop)
-                killings[name, mode, loop] = killing, anyio.run(Reference.of, PROGRAMS[name])
-            killing, reference = killings[name, mode, loop]
             by_kernel = killed % 4 == 3 and not untraced
             place = dice.randint(1, MOST_WRITES if by_kernel else MOST_PLACES)
-            try:
-                found = anyio.run(killing.at_write if by_kernel else killing.at, place, reference, backend=loop)
-            except AssertionError as error:
-                violations.append(f"{name}, {mode}, {loop}, {'write' if by_kernel else 'place'} {place}: {error}")
-                killing.clear()
-            else:
-                if found is None:  # it was over before it came there
-                    continue
+            over = False
+            with case(f"{name}, {mode}, {loop}, {'write' if by_kernel else 'place'} {place}", violations):
+                if (name, mode, loop) not in killings:
+                    killings[name, mode, loop] = _killing(made, launcher, name, mode, loop)
+                killing, reference = killings[name, mode, loop]
+                killing.clear()  # what a broken case has left
+                kill = killing.at_write if by_kernel else killing.at
+                over = anyio.run(kill, place, reference, backend=loop) is None
+            if over:  # before it came to the place
+                continue
             killed += 1
             at_writes += by_kernel
     return Report(killed, violations, f"{at_writes} at writes{f', as {untraced}' if untraced else ''}.")
+
+
+def _killing(made: Places, launcher: Launcher, name: str, mode: str, loop: str) -> tuple[Killing, Reference]:
+    folder = made.file("kills")
+    folder.mkdir()
+    return Killing(launcher, folder, PROGRAMS[name], mode, loop), anyio.run(Reference.of, PROGRAMS[name])
 
 
 @part(
@@ -82,12 +85,15 @@ def kills_list_append(cases: int, seed: int) -> Report:
         while killed < cases:
             kind, mode, number = SHARED[rounds % 2], MODES[rounds // 2 % 3], rounds
             places_of_death = [dice.randint(1, 250), dice.randint(1, 250), 0]
-            deaths, said = _round(made, zygote, kind, mode, seed + number, places_of_death)
-            violations += [f"{kind}, {mode}, round {number}, {places_of_death}: {each}" for each in said]
+            name, deaths = f"{kind}, {mode}, round {number}, {places_of_death}", 1
+            with case(name, violations):
+                deaths, said = _round(made, zygote, kind, mode, seed + number, places_of_death)
+                violations += [f"{name}: {each}" for each in said]
             killed += deaths
             rounds += 1
             if rounds % 6 == 1:
-                theirs.append(bool(_their_round(made, zygote, mode, seed + number, dice)))
+                with case(f"LangGraph, {mode}, round {number}", violations):
+                    theirs.append(bool(_their_round(made, zygote, mode, seed + number, dice)))
     note = f"LangGraph's SQLite saver: acknowledged updates lost or threads forked in {sum(theirs)} of {len(theirs)}."
     return Report(killed, violations, note)
 

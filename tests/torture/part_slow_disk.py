@@ -18,7 +18,7 @@ from tests.crash.zygote import Forked, Zygote
 from tests.torture.appending.operations import Log, facts
 from tests.torture.appending.places import places
 from tests.torture.appending.processes import SMALL_LOG
-from tests.torture.catalog import Report, part
+from tests.torture.catalog import Report, UnavailableError, part
 
 SYNC: Final = 0.1
 """Seconds."""
@@ -39,7 +39,7 @@ OPTIONS: Final = ("-e", "trace=fsync,fdatasync", "-e", f"inject=fsync,fdatasync:
 def slow_disk(cases: int, _seed: int) -> Report:
     """Each case is a process of runs that write faster than the disk, in `async` on either event loop."""
     if untraced := why_not():
-        return Report(cases, [], f"Not tried: {untraced}.")
+        raise UnavailableError(untraced)
     violations: list[str] = []
     late, fullest = list[float](), 0
     with places() as made, Zygote(made.file("errors"), [__name__]) as zygote:

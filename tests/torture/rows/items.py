@@ -59,6 +59,7 @@ async def read_changed(arguments: list[str]) -> None:
             assert await _read(store, cache) == []
             confine()
             for seed, note in each(arguments):
+                forger._random.seed(seed)  # else all seeds put the same values into the rows
                 what = _change(file, rows, random.Random(seed), forger)
                 with watch.limited():
                     broken = await _read(store, cache)

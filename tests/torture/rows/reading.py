@@ -98,6 +98,7 @@ async def read_changed(kind: str, arguments: list[str]) -> None:
             _know_annotations(serde)
             confine()
             for seed, note in each(arguments):
+                forger._random.seed(seed)  # else all seeds put the same values into the rows
                 changed, what = Tamperer(seed, forger).changed(rows)
                 try:
                     held.put(changed)
