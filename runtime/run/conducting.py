@@ -17,24 +17,25 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from runtime.context.scope import Scope
+    from runtime.run.pacing import Pacer
     from runtime.run.program import Call, Program
 
 
 async def conduct(program: Program, call: Call, around: Scope | None, given: Mapping[str, Any] | None) -> Any:
     """Run a program: by itself, or as a subgraph in the place that the running node's scope gives it."""
-    with pacer():
+    with pacer() as pace:
         if around is None:
-            return await by_itself(program, detached(call))
+            return await by_itself(program, detached(call), pace)
         program, call = placed(program, call, around, given)
         nested = call.nested
         if nested is not None and nested.per_thread:
             call = await kept_in_place(program, call)
         elif nested is not None:
             call = await told_apart(program, call)
-        return await Conductor(program, call).run()
+        return await Conductor(program, call, pace).run()
 
 
-async def by_itself(program: Program, call: Call) -> Any:
+async def by_itself(program: Program, call: Call, pace: Pacer) -> Any:
     """Run a program; again from the start, if another process took its thread before anybody saw anything of the run.
 
     That is before a node was at work, and a reader was told of it.
@@ -44,7 +45,7 @@ async def by_itself(program: Program, call: Call) -> Any:
         raise RuntimeError(msg)
     call = await rooted(program, call)
     while True:
-        run = Conductor(program, replace(call))
+        run = Conductor(program, replace(call), pace)
         try:
             return await run.run()
         except FencedError:

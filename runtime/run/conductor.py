@@ -32,7 +32,7 @@ from runtime.run.claiming import claimed
 from runtime.run.lineage import Branch
 from runtime.run.nesting import Family, drained, journal_of, run_nested
 from runtime.run.opening import Opening
-from runtime.run.pacing import BREATH, FEW, pacer
+from runtime.run.pacing import BREATH, FEW
 from runtime.run.reporting import tell_of_pauses, too_slow, write_custom
 from runtime.run.views import (
     Recorded,
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from runtime.engine.plan import NodePlan
     from runtime.engine.tasks import Task
     from runtime.run.futures import TaskFuture
+    from runtime.run.pacing import Pacer
     from runtime.run.program import Call, Program
     from runtime.run.reopening import Carried
     from runtime.streaming.hub import Hub
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
 class Conductor:
     """Runs a program once. The nodes' scopes read it (context.scope.RunView)."""
 
-    def __init__(self, program: Program, call: Call) -> None:
+    def __init__(self, program: Program, call: Call, pace: Pacer) -> None:
         self.program = program
         self.plan = program.plan
         self.call = call
@@ -79,7 +80,7 @@ class Conductor:
         """Who is told when the run pauses and goes on."""
         self.debug = program.debug
         self.depth = enclosing_depth() + 1
-        self.pacer = pacer()
+        self.pacer = pace
         """Whose turn it is to compute, among the runs of this event loop."""
         self.home_token, self.home_thread = here()
         self.ns = call.config.checkpoint_ns

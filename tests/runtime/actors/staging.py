@@ -13,6 +13,7 @@ from runtime.actors.outcomes import COMPLETED, Outcome
 from runtime.engine.tasks import Moment, Task
 from runtime.graph import START, StateGraph
 from runtime.run.conductor import Conductor
+from runtime.run.pacing import pacer
 from runtime.run.program import Call
 from runtime.types import Send
 from runtime.types.config import parse_config
@@ -44,7 +45,7 @@ def stage(**nodes: Callable[..., Any]) -> Conductor:
 def of(builder: StateGraph[Any, Any, Any, Any], **options: Any) -> Conductor:
     """Return a run of a graph."""
     program = builder.compile(**options).program
-    return Conductor(program, Call({}, parse_config(None), None, "async", frozenset(), frozenset(), "enqueue"))
+    return Conductor(program, Call({}, parse_config(None), None, "async", frozenset(), frozenset(), "enqueue"), pacer())
 
 
 def task_of(run: Conductor, name: str, given: Any = None, index: int = 0) -> Task:
