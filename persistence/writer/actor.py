@@ -53,7 +53,7 @@ class PersistenceActor:
         self._now = now
         self.holdings = holdings
         """The leases of this saver's runs; None where the backend keeps none."""
-        self._mailbox = Mailbox(limits)
+        self._mailbox = Mailbox(limits, now)
         self._losses = Losses(limits)
         self._latest: dict[str, Receipt] = {}
         """The newest request in flight per thread; an entry lives as long as it is in flight."""
@@ -116,6 +116,9 @@ class PersistenceActor:
             batches=self._batches,
             units=self._units,
             largest_batch=self._largest,
+            queue_seconds_total=mailbox.waited_total,
+            queue_seconds_last=mailbox.waited_last,
+            queue_seconds_max=mailbox.waited_max,
             commit_seconds_total=self._seconds,
             commit_seconds_last=self._last_seconds,
             commit_seconds_max=self._max_seconds,

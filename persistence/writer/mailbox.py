@@ -6,6 +6,7 @@ by bytes; what is being committed has left it, so a saver holds at most the mail
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from persistence.errors import PersistenceClosedError
 from persistence.writer.receipts import Receipt, Round
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from persistence.contracts.backend import Request
     from persistence.writer.limits import Limits
 
@@ -22,9 +25,10 @@ if TYPE_CHECKING:
 class Mailbox:
     """One receiver, many senders. Senders that wait for room get it in the order they came."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, now: Callable[[], float] = time.perf_counter) -> None:
         """Make an empty, open mailbox."""
         self._limits = limits
+        self._now = now
         self._queue: deque[Receipt] = deque()
         self._waiting: deque[tuple[Receipt, anyio.Event]] = deque()
         self._wake: anyio.Event | None = None
@@ -35,6 +39,8 @@ class Mailbox:
         self.bytes = 0
         self.peak_items = 0
         self.peak_bytes = 0
+        self.waited_total = self.waited_last = self.waited_max = 0.0
+        """Seconds between being accepted and being taken: of all requests; of the oldest of the last batch; the most"""
 
     def __len__(self) -> int:
         """Return how many requests wait to be committed."""
@@ -99,7 +105,7 @@ class Mailbox:
     def take(self) -> list[Receipt]:
         """Return what waits, up to the limits of a batch, and give its room to waiting senders."""
         batch: list[Receipt] = []
-        size = 0
+        size, accepted = 0, 0.0
         self._round = Round()
         queue, most, largest = self._queue, self._limits.batch_items, self._limits.batch_bytes
         while queue and len(batch) < most:
@@ -111,6 +117,9 @@ class Mailbox:
                 break
             batch.append(queue.popleft())
             self.bytes -= receipt.size
+            accepted += receipt.accepted_at
+        if batch:
+            self._count_wait(batch, accepted)
         if self._waiting:
             self._admit()
         return batch
@@ -139,10 +148,18 @@ class Mailbox:
     def _append(self, receipt: Receipt) -> None:
         self._sequence += 1
         receipt.sequence = self._sequence
+        receipt.accepted_at = self._now()
         self._queue.append(receipt)
         self.bytes += receipt.size
         self.peak_items = max(self.peak_items, len(self._queue))
         self.peak_bytes = max(self.peak_bytes, self.bytes)
+
+    def _count_wait(self, batch: list[Receipt], accepted: float) -> None:
+        """Add up how long a batch waited; ``accepted`` is the sum of the moments at which its requests came."""
+        taken = self._now()
+        self.waited_total += len(batch) * taken - accepted
+        self.waited_last = taken - batch[0].accepted_at
+        self.waited_max = max(self.waited_max, self.waited_last)
 
     def _admit(self) -> None:
         """Give room to waiting senders, in order. They keep their place in the queue and confirm it when they run."""

@@ -38,7 +38,7 @@ class Round:
 class Receipt:
     """The ack of one request, and its place in the channel."""
 
-    __slots__ = ("_round", "confirmed", "done", "error", "request", "sequence", "size")
+    __slots__ = ("_round", "accepted_at", "confirmed", "done", "error", "request", "sequence", "size")
 
     def __init__(self, request: Request, round_: Round | None = None) -> None:
         self._round = Round() if round_ is None else round_
@@ -46,6 +46,7 @@ class Receipt:
         """What to commit; gone once settled, so that a kept receipt does not keep the bytes."""
         self.size = request.size
         self.sequence = 0
+        self.accepted_at = 0.0
         self.confirmed = True
         """False between the moment a waiting sender is given room and the moment it takes it."""
         self.done = False

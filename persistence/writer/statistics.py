@@ -24,6 +24,13 @@ class WriterStatistics:
     units: int
     """Requests made durable."""
     largest_batch: int
+    queue_seconds_total: float
+    """How long units waited in the channel until their batch was taken, added up: the mean is this by ``units``.
+
+    What a sender waited for room before that is not in it: see ``waiting_senders``."""
+    queue_seconds_last: float
+    """How long the oldest unit of the newest batch had waited."""
+    queue_seconds_max: float
     commit_seconds_total: float
     commit_seconds_last: float
     commit_seconds_max: float

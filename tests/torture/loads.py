@@ -57,12 +57,14 @@ async def _adds(_state: State) -> dict[str, int]:
 
 
 def _written(saver: SqliteSaver) -> dict[str, Any]:
-    """Return what a saver's channel held and how long its commits took."""
+    """Return what a saver's channel held, how long units waited in it, and how long its commits took."""
     seen = saver.statistics()
     return {
         "peak_items": seen.peak_items,
         "peak_bytes": seen.peak_bytes,
         "largest_batch": seen.largest_batch,
+        "queue": 1000 * seen.queue_seconds_total / max(seen.units, 1),
+        "longest_queue": 1000 * seen.queue_seconds_max,
         "commit": 1000 * seen.commit_seconds_total / max(seen.batches, 1),
         "longest_commit": 1000 * seen.commit_seconds_max,
     }

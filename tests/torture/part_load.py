@@ -50,6 +50,7 @@ def _loaded(name: str, number: int, seed: int) -> tuple[dict[str, Any], list[str
         bounds = ("peak_items", DEFAULT_LIMITS.channel_items), ("peak_bytes", DEFAULT_LIMITS.channel_bytes)
         broken += [f"{loop}: {what} {seen[what]} > {most}" for what, most in bounds if seen[what] > most]
         note += f", commit {seen['commit']:.0f} ms (at most {seen['longest_commit']:.0f})"
+        note += f", queue wait {seen['queue']:.0f} ms (at most {seen['longest_queue']:.0f})"
         note += f", channel {seen['peak_items']:,} units, {seen['peak_bytes'] / MIB:.1f} MiB"
     return seen, broken, note
 

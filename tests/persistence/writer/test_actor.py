@@ -361,3 +361,24 @@ async def test_the_memory_of_the_actor_stays_flat_over_many_threads() -> None:
             await actor.send(checkpoint(1, f"t{number}"))
     assert not actor._latest
     assert actor.statistics().units == 2000
+
+
+async def test_the_statistics_tell_how_long_units_waited_for_a_busy_writer() -> None:
+    now, backend = 0.0, FaultyBackend()
+    backend.gate = anyio.Event()
+    actor = PersistenceActor(backend, now=lambda: now)
+    async with anyio.create_task_group() as nursery:
+        nursery.start_soon(actor.run)
+        actor.send_nowait(checkpoint(0, "first"))
+        await anyio.wait_all_tasks_blocked()  # it is being committed
+        receipts = [actor.send_nowait(checkpoint(0, "second"))]
+        now = 2.0
+        receipts.append(actor.send_nowait(checkpoint(0, "third")))
+        now = 3.0
+        backend.gate.set()
+        for receipt in receipts:
+            await receipt.wait()
+        seen = actor.statistics()
+        actor.close()
+    assert (seen.queue_seconds_total, seen.queue_seconds_last, seen.queue_seconds_max) == (3 + 1, 3, 3)
+    assert (seen.commit_seconds_total, seen.commit_seconds_last, seen.units) == (3, 0, 3)

@@ -240,3 +240,36 @@ def test_limits_have_reasons_and_let_something_through() -> None:
         Limits(channel_items=0)
     with pytest.raises(ValueError, match="first_delay"):
         Limits(first_delay=float("nan"))
+
+
+async def test_how_long_requests_waited_is_added_up() -> None:
+    now = 100.0
+    box = Mailbox(Limits(batch_items=2), lambda: now)
+
+    def waited() -> tuple[float, float, float]:
+        return box.waited_total, box.waited_last, box.waited_max
+
+    for at in (100.0, 101.0, 105.0):
+        now = at
+        box.put_nowait(request(f"{at}"))
+    assert (names(box.take()), waited()) == (["100.0", "101.0"], (5 + 4, 5, 5))
+    now = 107.0
+    assert (names(box.take()), waited()) == (["105.0"], (9 + 2, 2, 5))
+    now = 200.0
+    assert (box.take(), waited()) == ([], (11, 2, 5))  # nothing waited: nothing is counted
+
+
+async def test_the_wait_for_room_is_not_the_wait_in_the_channel() -> None:
+    now = 0.0
+    box = Mailbox(Limits(channel_items=1, batch_items=1), lambda: now)
+    box.put_nowait(request("first"))
+    async with anyio.create_task_group() as nursery:
+        nursery.start_soon(box.put, request("second"))
+        while not box.waiting:
+            await anyio.lowlevel.checkpoint()
+        now = 10.0
+        assert names(box.take()) == ["first"]  # gives its room to the second
+        now = 13.0
+        assert await box.wait()
+        assert names(box.take()) == ["second"]
+    assert (box.waited_total, box.waited_last, box.waited_max) == (13, 3, 10)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 import pytest
@@ -20,40 +21,9 @@ from runtime.cli import main
 from runtime.errors import FencedError, OrphanedTaskError
 from runtime.graph.recovery import Recovered, arecover
 from runtime.types import interrupt
+from tests.crash.recovering import die_at_work, saver_at
+from tests.crash.zygote import Zygote
 from tests.stories.graphs import chain
-
-PROGRAM = """
-import sys
-
-import anyio
-
-from persistence.sqlite import SqliteSaver
-from tests.stories.graphs import chain
-
-
-async def main():
-    left = 3
-    everyone = anyio.Event()
-
-    async def slow(_state):
-        nonlocal left
-        left -= 1
-        if not left:
-            everyone.set()
-        await anyio.sleep_forever()
-
-    async with SqliteSaver(sys.argv[1]) as saver, anyio.create_task_group() as group:
-        graph = chain("first", ("slow", slow), "last").compile(saver, name="worker")
-        for thread in "abc":
-            config = {"configurable": {"thread_id": thread}}
-            group.start_soon(lambda config=config: graph.ainvoke({}, config, durability="sync"))
-        await chain("first").compile(saver, name="other").ainvoke({}, {"configurable": {"thread_id": "done"}})
-        await everyone.wait()
-        print("ready", flush=True)
-
-
-anyio.run(main)
-"""
 
 GRAPH = """
 from tests.stories.graphs import chain
@@ -62,23 +32,49 @@ graph = chain("first", "slow", "last").compile(name="worker")
 """
 
 
-@pytest.fixture
-def died(tmp_path: Path) -> Path:
+on_both = pytest.mark.parametrize("died", ["sqlite", "postgres"], indirect=True)
+"""Where threads have leases."""
+
+
+class Died(NamedTuple):
     """A database in which the runs of three threads died with their process."""
-    path = tmp_path / "threads.sqlite"
-    child: subprocess.Popen[Any] = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(path)], stdout=subprocess.PIPE, text=True
-    )
-    with child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == "ready\n"
-        child.kill()
-    return path
+
+    where: str
+    change: Callable[[str], object]
+    """Carries out a statement there."""
+
+    def saver(self) -> Any:
+        """Return a closed saver."""
+        return saver_at(self.where)
 
 
+@pytest.fixture(scope="module")
+def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
+    """What forks the processes that die."""
+    with Zygote(tmp_path_factory.mktemp("zygote") / "errors", ["tests.crash.recovering"]) as started:
+        yield started
+
+
+@pytest.fixture
+def died(request: pytest.FixtureRequest, zygote: Zygote, tmp_path: Path) -> Died:
+    """In SQLite, unless a test asks for another."""
+    where = str(tmp_path / "threads.sqlite")
+
+    def change(sql: str) -> object:
+        with closing(sqlite3.connect(where)) as raw, raw:
+            return raw.execute(sql)
+
+    if getattr(request, "param", "sqlite") == "postgres":
+        where = request.getfixturevalue("postgres_url")
+        change = partial(request.getfixturevalue("postgres").rows, url=where)
+    assert zygote.start(die_at_work, where=where).was_killed()
+    return Died(where, change)
+
+
+@on_both
 @pytest.mark.slow
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
-async def test_what_died_is_continued_once_by_however_many(died: Path, durability: Any) -> None:
+async def test_what_died_is_continued_once_by_however_many(died: Died, durability: Any) -> None:
     ran: Counter[str] = Counter()
 
     def counted(name: str) -> Any:
@@ -90,7 +86,7 @@ async def test_what_died_is_continued_once_by_however_many(died: Path, durabilit
         return (name, node)
 
     found: list[list[Recovered]] = []
-    async with SqliteSaver(died) as one, SqliteSaver(died) as other, anyio.create_task_group() as group:
+    async with died.saver() as one, died.saver() as other, anyio.create_task_group() as group:
         builder = chain(*map(counted, ("first", "slow", "last")))
 
         async def recover(saver: Any) -> None:
@@ -103,12 +99,38 @@ async def test_what_died_is_continued_once_by_however_many(died: Path, durabilit
     assert ran == {"slow": 3, "last": 3}
     assert sorted(each.thread_id for part in found for each in part if each.status == "finished") == list("abc")
     assert {each.status for part in found for each in part} <= {"finished", "taken"}
-    async with SqliteSaver(died) as saver:
+    async with died.saver() as saver:
         graph = builder.compile(saver, name="worker")
         for thread in "abc":
             state = await graph.aget_state({"configurable": {"thread_id": thread}})
             assert (state.values, state.next) == ({"log": ["first", "slow", "last"]}, ())
         assert await arecover(graph) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("most", [1, 2, 3])
+async def test_so_many_threads_are_continued_at_once_and_no_more(died: Died, most: int) -> None:
+    begun: list[str] = []
+    inside: list[int] = []
+    full = anyio.Event()
+
+    def config(name: str) -> dict[str, Any]:  # asked for where a thread is begun
+        begun.append(name)
+        return {}
+
+    async def slow(_state: Any) -> dict[str, Any]:
+        inside.append(len(begun))
+        if len(inside) == most:
+            full.set()
+        await full.wait()  # for ever, if fewer are at work at once
+        return {"log": ["slow"]}
+
+    async with died.saver() as saver:
+        graph = chain("first", ("slow", slow), "last").compile(saver, name="worker")
+        with anyio.fail_after(15):
+            found = await arecover(graph, config=config, max_concurrency=most)
+    assert inside[:most] == [most] * most
+    assert [each.status for each in found] == ["finished"] * 3
 
 
 def statuses(*found: list[Recovered]) -> list[list[str]]:
@@ -117,18 +139,18 @@ def statuses(*found: list[Recovered]) -> list[list[str]]:
     return [sorted(status for thread_id, status in said if thread_id == wanted) for wanted in "abc"]
 
 
+@on_both
 @pytest.mark.slow
 @pytest.mark.parametrize("savers", ["one saver", "two savers"])
 @pytest.mark.parametrize("unfinished", [True, False], ids=["unfinished", "finished"])
-async def test_only_who_took_a_thread_says_what_became_of_it(died: Path, savers: str, unfinished: bool) -> None:
+async def test_only_who_took_a_thread_says_what_became_of_it(died: Died, savers: str, unfinished: bool) -> None:
     """Another, who looked at the thread before that, says that it was taken."""
-    async with SqliteSaver(died) as one, SqliteSaver(died) as other:
+    async with died.saver() as one, died.saver() as other:
         graph = chain("first", "slow", "last").compile(one, name="worker")
         if not unfinished:
             for thread in "abc":
                 await graph.ainvoke(None, {"configurable": {"thread_id": thread}})
-            with closing(sqlite3.connect(died)) as raw, raw:
-                raw.execute("UPDATE checkpoint_leases SET held = 1, owner = 'gone' WHERE thread_id <> 'done'")
+            died.change("UPDATE checkpoint_leases SET held = TRUE, owner = 'gone' WHERE thread_id <> 'done'")
         late = chain("first", "slow", "last").compile(one if savers == "one saver" else other, name="worker")
         found: list[list[Recovered]] = []
         looks, looked, done = late.aget_state, anyio.Event(), anyio.Event()
@@ -154,9 +176,10 @@ async def test_only_who_took_a_thread_says_what_became_of_it(died: Path, savers:
         assert await one.aheld_leases() == []
 
 
+@on_both
 @pytest.mark.slow
-async def test_a_list_of_the_dead_that_is_old_brings_nothing(died: Path) -> None:
-    async with SqliteSaver(died) as saver:
+async def test_a_list_of_the_dead_that_is_old_brings_nothing(died: Died) -> None:
+    async with died.saver() as saver:
         graph = chain("first", "slow", "last").compile(saver, name="worker")
         rows = await saver.aheld_leases()
         assert statuses(await arecover(graph)) == [["finished"]] * 3
@@ -166,48 +189,6 @@ async def test_a_list_of_the_dead_that_is_old_brings_nothing(died: Path) -> None
 
         saver.aheld_leases = old  # type: ignore[method-assign]
         assert statuses(await arecover(graph)) == [["taken"]] * 3
-
-
-RECOVERY = """
-import json, sys
-
-import anyio
-
-from persistence.sqlite import SqliteSaver
-from runtime.graph.recovery import arecover
-from tests.stories.graphs import chain
-
-
-async def main():
-    async with SqliteSaver(sys.argv[1]) as saver:
-        print("ready", flush=True)
-        sys.stdin.readline()
-        ended = await arecover(chain("first", "slow", "last").compile(saver, name="worker"))
-        print(json.dumps([(each.thread_id, each.status) for each in ended]))
-
-
-anyio.run(main)
-"""
-
-
-@pytest.mark.slow
-def test_of_two_processes_one_takes_each_thread(died: Path) -> None:
-    """The processes have loops of their own, so it is not tried on each."""
-    pipe = subprocess.PIPE
-    children: list[subprocess.Popen[str]] = [
-        subprocess.Popen([sys.executable, "-c", RECOVERY, str(died)], stdin=pipe, stdout=pipe, text=True)
-        for _ in range(2)
-    ]
-    for child in children:
-        assert child.stdout is not None
-        assert child.stdout.readline() == "ready\n"
-    for child in children:
-        assert child.stdin is not None
-        child.stdin.write("go\n")
-        child.stdin.flush()
-    ended = [json.loads(child.communicate()[0]) for child in children]
-    found = [[Recovered(*each) for each in part] for part in ended]
-    assert all(each in (["finished"], ["finished", "taken"]) for each in statuses(*found))
 
 
 async def test_a_run_inside_one_that_was_overtaken_is_told(tmp_path: Path) -> None:
@@ -229,21 +210,22 @@ async def test_a_run_inside_one_that_was_overtaken_is_told(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-async def test_only_threads_of_the_graphs_own_name_are_continued(died: Path) -> None:
-    async with SqliteSaver(died) as saver:
+async def test_only_threads_of_the_graphs_own_name_are_continued(died: Died) -> None:
+    async with died.saver() as saver:
         assert await arecover(chain("first", "slow", "last").compile(name="another"), saver) == []
         assert len(await saver.aheld_leases()) == 3
 
 
+@on_both
 @pytest.mark.slow
-async def test_one_that_fails_does_not_keep_the_others(died: Path) -> None:
+async def test_one_that_fails_does_not_keep_the_others(died: Died) -> None:
     async def slow(state: Any) -> dict[str, Any]:
         if state["a"] == 1:
             message = "not this one"
             raise RuntimeError(message)
         return {"log": ["slow"]}
 
-    async with SqliteSaver(died) as saver:
+    async with died.saver() as saver:
         graph = chain("first", ("slow", slow), "last").compile(saver, name="worker")
         ended = await arecover(graph, config=lambda thread: {"metadata": {"again": thread}}, durability="sync")
         assert [(one.thread_id, one.status) for one in ended] == [(thread, "failed") for thread in "abc"]
@@ -252,9 +234,9 @@ async def test_one_that_fails_does_not_keep_the_others(died: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_a_graph_without_the_node_that_is_due_leaves_the_thread_as_it_is(died: Path) -> None:
+async def test_a_graph_without_the_node_that_is_due_leaves_the_thread_as_it_is(died: Died) -> None:
     """It was renamed, or the graph is another one of the same name."""
-    async with SqliteSaver(died) as saver:
+    async with died.saver() as saver:
         ended = await arecover(chain("first", "renamed", "last").compile(saver, name="worker"))
         assert [one.status for one in ended] == ["failed"] * 3
         assert all(isinstance(one.error, OrphanedTaskError) and "'slow'" in str(one.error) for one in ended)
@@ -299,7 +281,7 @@ async def test_what_cannot_be_recovered_is_said() -> None:
 
 @pytest.mark.slow
 def test_the_command_line_recovers(
-    died: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    died: Died, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The command has a loop of its own, so it is not tried on each."""
     (tmp_path / "app_to_recover.py").write_text(GRAPH)
@@ -308,7 +290,7 @@ def test_the_command_line_recovers(
 
     def actorgraph(*words: str) -> str:
         capsys.readouterr()
-        assert main(["recover", "app_to_recover:graph", "--db", str(died), *words]) == 0
+        assert main(["recover", "app_to_recover:graph", "--db", died.where, *words]) == 0
         return capsys.readouterr().out
 
     assert [row["thread"] for row in json.loads(actorgraph("--dry-run", "--json"))["recovered"]] == list("abc")
