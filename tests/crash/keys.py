@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from tests.crash.recovering import die
 from tests.stories.graphs import Log, thread
 
 THREADS = ("t", "u")
+COPY = "copy"
+"""Of the first thread, as its process left it: a thread of its own, though its checkpoints and tasks have the ids."""
 TASKS = ("node", "sent 1", "sent 2", "caller", "call 1", "call 2", "below", "below sent 1", "below sent 2")
 """What is at work at the same time in each thread: nodes, tasks of a Send, calls, and tasks of a subgraph."""
 
@@ -88,8 +91,10 @@ def run(where: str, ledger: str, loop: str, *, dies: bool) -> None:
         story = Story(Ledger(Path(ledger)), dies=dies)
         async with SqliteSaver(where) as saver, anyio.create_task_group() as group:
             graph = story.builder().compile(saver)
-            for name in THREADS:
+            if not dies:
+                await saver.acopy_thread(THREADS[0], COPY)
+            for name in THREADS if dies else (*THREADS, COPY):
                 given: Any = {"log": []} if dies else None
-                group.start_soon(lambda name=name, given=given: graph.ainvoke(given, thread(name), durability="sync"))
+                group.start_soon(partial(graph.ainvoke, given, thread(name), durability="sync"))
 
     anyio.run(main, backend=loop)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ def die_at_work(where: str) -> None:
         async with saver_at(where) as saver, anyio.create_task_group() as group:
             graph = chain("first", ("slow", slow), "last").compile(saver, name=NAME)
             for name in THREADS:
-                group.start_soon(lambda name=name: graph.ainvoke({}, thread(name), durability="sync"))
+                group.start_soon(partial(graph.ainvoke, {}, thread(name), durability="sync"))
             await chain("first").compile(saver, name="other").ainvoke({}, thread("done"))
             await everyone.wait()
             die()
@@ -77,7 +78,7 @@ def die_in(where: str, ledger: str, name: str, node: str, loop: str) -> None:
         async with saver_at(where) as saver, anyio.create_task_group() as group:
             graph = noting(saver, notes, reached)
             for each in THREADS:
-                group.start_soon(lambda each=each: graph.ainvoke({}, thread(each), durability="sync"))
+                group.start_soon(partial(graph.ainvoke, {}, thread(each), durability="sync"))
 
     anyio.run(main, backend=loop)
 

@@ -187,7 +187,7 @@ async def test_a_list_of_the_dead_that_is_old_brings_nothing(died: Died) -> None
         async def old() -> Any:
             return rows
 
-        saver.aheld_leases = old  # type: ignore[method-assign]
+        saver.aheld_leases = old
         assert statuses(await arecover(graph)) == [["taken"]] * 3
 
 
