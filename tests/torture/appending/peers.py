@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +37,8 @@ def append(told: dict[str, Any]) -> None:
 
     async def main() -> None:
         async with AsyncSqliteSaver.from_conn_string(told["path"]) as saver:
-            await saver.setup()
+            with _alone(Path(f"{told['path']}.setup")):
+                await saver.setup()
             clients = Clients(Work(**told["work"]), THEIRS, saver, Log(Path(told["log"])))
             clients.reached = lambda _node: points.at("in a node")
             if told["line"]:
@@ -43,6 +47,14 @@ def append(told: dict[str, Any]) -> None:
             await clients.run()
 
     anyio.run(main)
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Let one process at a time do something: two that set its database up at once may find it locked."""
+    with path.open("wb") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        yield
 
 
 def judge(path: Path, work: Work, history: list[Operation]) -> list[str]:

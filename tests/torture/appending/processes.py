@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import select
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,6 +36,10 @@ PATIENCE = 200
 """Calls that may fail one after the other before a fault should be over."""
 
 
+COMING = 60
+"""Seconds within which processes come to their starting line, or will not come any more."""
+
+
 class StartingLine:
     """Where processes wait for each other, so that they begin at once."""
 
@@ -54,6 +59,9 @@ class StartingLine:
             yield
             come = 0
             while come < runners:
+                if not select.select([ready], [], [], COMING)[0]:
+                    message = f"only {come} of {runners} processes came to the line within {COMING} s"
+                    raise AssertionError(message)
                 come += len(os.read(ready, runners))
         finally:
             os.close(line)
