@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.torture.power.calls import Call
+from tests.torture.power.calls import FOREIGN, MODELLED, REFUSED, Call
 
 SECTOR: Final = 512
 NEVER: Final = 2**62
@@ -66,8 +66,13 @@ class Disk:
         """When something of the files was begun or ended: the moments at which a loss makes a difference."""
         self._names = dict(self.before)
         self._open: dict[int, File | str] = {}
+        self._modes: dict[int, str] = {}
+        """How each was opened: path and flags."""
         for call in calls:
-            getattr(self, f"_{call.name}")(call)
+            if call.name in MODELLED:
+                getattr(self, f"_{call.name}")(call)
+            else:
+                self._refuse(call)
 
     def ledger(self, path: Path, moment: int) -> bytes:
         """Return what was appended to a file whose writer waits for each line."""
@@ -93,26 +98,50 @@ class Disk:
                     least = len(states) - 1
         return states[chance.randint(least, len(states) - 1)]
 
+    def _refuse(self, call: Call) -> None:
+        """Fail at a call of which nobody has said what it does to a disk, if it is of a file here."""
+        if call.name in FOREIGN:
+            assert "CLONE_THREAD" in call.arguments, f"what {call.name} begins is not looked at"
+            return
+        known = call.name == "fcntl" and "F_DUPFD" not in call.arguments
+        known |= call.name == "mmap" and ("MAP_SHARED" not in call.arguments or self._is_index(call))
+        ours = any(number in self._open for number in call.descriptors(REFUSED[call.name]))
+        ours |= any(self._is_here(text) for text in call.texts)
+        assert known or not ours, f"what {call.name} does to a disk is not known: {call.arguments:.200}"
+
+    def _is_index(self, call: Call) -> bool:
+        """Whether a file is the index of a log, which SQLite writes to as memory, and makes anew after a loss."""
+        return all(self._modes.get(each, "").partition(" ")[0].endswith("-shm") for each in call.descriptors((4,)))
+
+    def _is_here(self, text: bytes) -> bool:
+        return text.startswith(self.folder.encode())
+
     def _openat(self, call: Call) -> None:
         path = call.text.decode(errors="surrogateescape")
+        assert not any(number in self._open for number in call.descriptors((0,))), "nobody opens files by their folder"
+        if path != self.folder and not path.startswith(self.folder + "/"):
+            return
+        assert "O_TRUNC" not in call.arguments, "nobody empties a file by opening it"
+        assert "O_TMPFILE" not in call.arguments, "nobody opens files without a name"
+        self._modes[call.result] = f"{path} {call.arguments}"
         if path == self.folder:
             self._open[call.result] = path
-            return
-        if not path.startswith(self.folder + "/"):
             return
         if path not in self._names:
             self._name(call, path, File())
         self._open[call.result] = self._names[path]
-        assert "O_TRUNC" not in call.arguments, "nobody empties a file by opening it"
 
     def _close(self, call: Call) -> None:
         self._open.pop(call.numbers[0], None)
+        self._modes.pop(call.numbers[0], None)
 
     def _pwrite64(self, call: Call) -> None:
-        self._change(call, call.numbers[-1], call.text[: call.result])
+        self._change(call, call.numbers[-1], _written(call))
 
     def _write(self, call: Call) -> None:
-        self._change(call, NEVER, call.text[: call.result])
+        if call.numbers[0] in self._open:
+            assert "O_APPEND" in self._modes[call.numbers[0]], "nobody writes where the last write ended"
+            self._change(call, NEVER, _written(call))
 
     def _ftruncate(self, call: Call) -> None:
         self._change(call, call.numbers[1], None)
@@ -133,12 +162,6 @@ class Disk:
         if path.startswith(self.folder + "/"):
             self._name(call, path, None)
 
-    def _rename(self, call: Call) -> None:
-        assert self.folder.encode() not in call.text, "nobody renames a database"
-
-    def _fallocate(self, call: Call) -> None:
-        assert call.numbers[0] not in self._open, "nobody reserves room in a database"
-
     def _name(self, call: Call, path: str, file: File | None) -> None:
         self.namings.append(Naming(call.begun, call.ended, path, file))
         self.moments += [call.begun, call.ended]
@@ -152,6 +175,11 @@ class Disk:
         if isinstance(file, File):
             file.changes.append(Change(call.begun, call.ended, offset, data))
             self.moments += [call.begun, call.ended]
+
+
+def _written(call: Call) -> bytes:
+    assert len(call.text) >= call.result, "strace cut what was written"
+    return call.text[: call.result]
 
 
 def _left(file: File, moment: int, chance: random.Random, keeps: float) -> bytes:

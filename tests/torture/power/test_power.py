@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Literal
 
 import anyio
 import pytest
@@ -11,8 +12,11 @@ import pytest
 from tests.crash.cases import Case
 from tests.crash.launching import Launcher
 from tests.crash.tracing import why_not
+from tests.crash.zygote import Zygote
 from tests.torture.part_power import lost, short_logs
 from tests.torture.power.calls import Call, read
+from tests.torture.power.crowded import CHECKPOINTS, NOTHING, Last, Left, check, record_crowd
+from tests.torture.power.crowds import Crowd, result, run_crowd
 from tests.torture.power.disk import Disk
 from tests.torture.power.recording import record
 
@@ -76,6 +80,98 @@ def test_a_name_is_there_for_sure_once_its_folder_was_synced(tmp_path: Path) -> 
     assert _states(folder, calls, 1, target) == {None, b""}
     assert _states(folder, calls, 2, target) == {b""}
     assert _states(folder, calls, 3, target) == {None, b""}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ['7 rename("{a}", "{b}") = 0'],
+        ['7 openat(AT_FDCWD, "{a}", O_RDWR|O_TRUNC) = 5'],
+        ["{opened}", '7 pwritev(5, [{{iov_base="\\x41", iov_len=1}}], 1, 0) = 1'],
+        ["{opened}", "7 fallocate(5, 0, 0, 4096) = 0"],
+        ["{opened}", "7 copy_file_range(9, NULL, 5, NULL, 4096, 0) = 4096"],
+        ["{opened}", "7 fcntl(5, F_DUPFD_CLOEXEC, 3) = 6"],
+        ["{opened}", "7 mmap(NULL, 4096, PROT_READ|PROT_WRITE, MAP_SHARED, 5, 0) = 0x7f0000000000"],
+        ["{opened}", '7 write(5, "\\x41", 1) = 1'],
+        ["7 clone(child_stack=NULL, flags=CLONE_CHILD_SETTID|SIGCHLD) = 8"],
+        ["7 this is no call"],
+    ],
+    ids=["rename", "empty", "vector", "reserve", "copy", "duplicate", "map", "no place", "fork", "rubbish"],
+)
+def test_what_the_disk_does_not_know_is_refused(lines: list[str], tmp_path: Path) -> None:
+    a, b = _hex(str(tmp_path / "a")), _hex(str(tmp_path / "b"))
+    opened = f'7 openat(AT_FDCWD, "{a}", O_RDWR|O_CREAT, 0644) = 5'
+    with pytest.raises(AssertionError):
+        Disk(tmp_path, read(line.format(a=a, b=b, opened=opened) for line in lines))
+
+
+def test_what_is_of_other_files_or_of_the_index_of_a_log_is_not(tmp_path: Path) -> None:
+    shm = _hex(str(tmp_path / "a-shm"))
+    lines = [
+        f'7 openat(AT_FDCWD, "{shm}", O_RDWR|O_CREAT, 0644) = 5',
+        "7 mmap(NULL, 4096, PROT_READ|PROT_WRITE, MAP_SHARED, 5, 0) = 0x7f0000000000",
+        "7 fcntl(5, F_SETLK, {l_type=F_RDLCK, l_whence=SEEK_SET, l_start=124, l_len=1}) = 0",
+        f'7 rename("{_hex("/elsewhere/a")}", "{_hex("/elsewhere/b")}") = 0',
+        "7 fcntl(6, F_DUPFD_CLOEXEC, 3) = 7",
+        "7 clone3({flags=CLONE_VM|CLONE_FILES|CLONE_THREAD}, 88) = 8",
+        "8 +++ exited with 0 +++",
+    ]
+    assert Disk(tmp_path, read(lines)).moments
+
+
+def test_a_descriptor_that_is_given_out_again_meanwhile_stands_for_the_new_file(tmp_path: Path) -> None:
+    old, new = _hex(str(tmp_path / "old")), _hex(str(tmp_path / "new"))
+    lines = [
+        f'7 openat(AT_FDCWD, "{old}", O_RDWR|O_CREAT, 0644) = 5',
+        f'8 openat(AT_FDCWD, "{new}", O_RDWR|O_CREAT, 0644 <unfinished ...>',
+        "7 close(5) = 0",
+        "8 <... openat resumed>) = 5",
+        f'8 pwrite64(5, "{_hex("xy")}", 2, 0) = 2',
+    ]
+    assert Disk(tmp_path, read(lines)).ledger(tmp_path / "new", 5) == b"xy"
+
+
+def _said(word: str, life: int = 1, mode: str = "sync") -> Last:
+    return Last(word, life, mode)
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        (_said("done"), NOTHING),
+        (_said("done"), Left(CHECKPOINTS - 1, result("t", 1)[:-1])),
+        (_said("done", 2), Left(CHECKPOINTS, result("t", 1))),
+        (_said("deleting"), Left(1, result("t", 1))),
+        (_said("deleted"), Left(CHECKPOINTS, result("t", 1))),
+        (_said("pruning"), Left(2, result("t", 1))),
+        (_said("pruned"), Left(CHECKPOINTS, result("t", 1))),
+        (_said("begun", mode="exit"), Left(2, result("t", 1)[:1])),
+        (_said("begun", 2), Left(CHECKPOINTS, result("t", 1))),
+    ],
+    ids=["lost", "short", "old life", "half gone", "back", "half pruned", "unpruned", "half of an exit", "old anew"],
+)
+def test_what_may_not_be_left_of_a_thread_is_told(said: Last, left: Left) -> None:
+    with pytest.raises(AssertionError, match="thread t"):
+        check("t", said, left)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("loop", ["asyncio", "trio"])
+def test_a_crowd_that_does_not_sync_its_log_is_caught(loop: Literal["asyncio", "trio"], tmp_path: Path) -> None:
+    if reason := why_not():
+        pytest.skip(reason)
+
+    async def faults() -> list[str]:
+        with Zygote(tmp_path / "errors", [run_crowd.__module__]) as zygote:
+            crowd = Crowd(loop, 1_000, 1, from_nothing=False, synchronous="NORMAL")
+            recording = await record_crowd(zygote, tmp_path / "run", crowd)
+        return [fault for seed in range(20) if (fault := await lost(recording, seed))]
+
+    with short_logs():
+        found = anyio.run(faults)
+    assert found
+    assert all("thread" in fault for fault in found)
 
 
 @pytest.mark.slow
