@@ -1,9 +1,10 @@
 """Simulated power loss: whatever of the unsynced writes the disk kept, dropped or tore, nothing acknowledged is gone.
 
 Runs of the library as it is are recorded under strace: every byte they write to their database, every sync, every
-change of a length or a name, every line of a ledger that says what was acknowledged. From a recording, disks are made
-that a loss of power at some moment could have left, and each is opened, examined and gone on from. A VFS for APSW
-would see less: APSW brings an SQLite of its own, while what runs here is the one that Python's driver brings.
+change of a length or a name, every line of a ledger that says what was acknowledged. Some are of one client, others of
+many at once, whose units share commits and who delete, prune and begin anew. From a recording, disks are made that a
+loss of power at some moment could have left, and each is opened, examined and gone on from. A VFS for APSW would see
+less: APSW brings an SQLite of its own, while what runs here is the one that Python's driver brings.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from tests.torture.power.disk import Disk
 
 DATABASE, LEDGER = "run.sqlite", "run.ledger"
 LONGEST = 2**24
-"""Bytes of a write that strace prints; a longer one would be cut, which the reader notices."""
+"""Bytes of a write that strace prints; a longer one would be cut, which the disk refuses."""
 
 
 @dataclass(frozen=True)
