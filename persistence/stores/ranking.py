@@ -85,7 +85,12 @@ def _in_python(items: Sequence[bytes], query: bytes) -> list[float]:
     """Return for each item the greatest product of one of its vectors with the query."""
     shape = struct.Struct(f"<{len(query) // FLOAT_BYTES}f")
     wanted = shape.unpack(query)
-    return [max(sum(map(mul, vector, wanted)) for vector in shape.iter_unpack(item)) for item in items]
+    return [max(_number(sum(map(mul, vector, wanted))) for vector in shape.iter_unpack(item)) for item in items]
+
+
+def _number(product: float) -> float:
+    """Return a product that can be compared: vectors that were damaged may have none."""
+    return 0.0 if math.isnan(product) else product
 
 
 def _with_numpy(items: Sequence[bytes], query: bytes) -> list[float]:
@@ -93,7 +98,8 @@ def _with_numpy(items: Sequence[bytes], query: bytes) -> list[float]:
 
     size = len(query)
     vectors = np.frombuffer(b"".join(items), "<f4").reshape(-1, size // FLOAT_BYTES)
-    products = np.nan_to_num(vectors @ np.frombuffer(query, "<f4"))
+    with np.errstate(all="ignore"):  # vectors that were damaged may be of any length
+        products = np.nan_to_num(vectors @ np.frombuffer(query, "<f4"))
     counts = np.array([len(item) // size for item in items])
     best: list[float] = np.maximum.reduceat(products, np.cumsum(counts) - counts).tolist()
     return best

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -364,3 +365,16 @@ def test_ranking_is_by_the_greatest_cosine(items: list[list[list[float]]], query
 def test_damaged_vectors_are_noticed() -> None:
     with pytest.raises(CorruptDataError, match="item 5 are 7 bytes"):
         Ranking(packed([1, 2], 2)).add(5, b"damaged")
+
+
+@pytest.mark.parametrize("with_numpy", [True, False])
+def test_vectors_that_were_damaged_are_ranked_somewhere(with_numpy: bool) -> None:
+    """In silence: numpy would warn, and a warning reads its source."""
+    huge, endless, none = (struct.pack("<2f", *numbers) for numbers in ((3e38, 3e38), (math.inf, 1), (math.nan, 1)))
+    ranked = Ranking(packed([3, 4], 2), with_numpy=with_numpy)
+    for number, vectors in enumerate((none, packed([3, 4], 2), huge, endless)):
+        ranked.add(number, vectors)
+    found = ranked.ordered()
+    assert {number for number, _ in found} == {0, 1, 2, 3}
+    assert [number for number, _ in found][-2:] == [1, 0]
+    assert dict(found)[1] == pytest.approx(1)
