@@ -13,7 +13,7 @@ import anyio
 from persistence.errors import BackendOpenError, PersistenceClosedError
 from persistence.sqlite import opening, reading, writing
 from persistence.sqlite.connection import Connection
-from persistence.sqlite.faults import described, read_fault, write_fault
+from persistence.sqlite.faults import described, primary_code, read_fault, write_fault
 from persistence.sqlite.opening import Synchronous
 from persistence.writer.batching import segments
 from persistence.writer.bridge import BRIDGE, on_trio
@@ -43,6 +43,8 @@ class SqliteBackend:
         self._patience = busy_timeout
         self._writer: Connection | None = None
         self._reader: Connection | None = None
+        self._failed = False
+        """Whether the disk failed under the writing connection."""
         self._bridged = False
         self._finalizer: weakref.finalize[..., SqliteBackend] | None = None
 
@@ -110,11 +112,15 @@ class SqliteBackend:
         return await self._read(reading.held_leases)
 
     async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        if self._failed:
+            with anyio.CancelScope(shield=True):
+                await self._cross(self._reconnect)
         if self._writer is None:
             raise self._closed()
         try:
             return await self._cross(self._writer.run, work)
         except sqlite3.Error as error:
+            self._failed = primary_code(error) == sqlite3.SQLITE_IOERR
             raise write_fault(error, self._path) from error
 
     async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -132,21 +138,33 @@ class SqliteBackend:
 
     async def _connect(self) -> None:
         try:
-            self._writer = await Connection.open(self._path, self._patience)
-            in_memory = await self._writer.run(
-                partial(
-                    opening.prepare_writer,
-                    path=self._path,
-                    synchronous=self._synchronous,
-                    patience=self._patience,
-                )
-            )
+            in_memory = await self._open_writer()
             if not in_memory:
                 self._reader = await Connection.open(self._path, self._patience)
                 await self._reader.run(opening.prepare_reader)
         except sqlite3.Error as error:
             message = f"{self._path} cannot be opened: {described(error)}"
             raise BackendOpenError(message) from error
+
+    async def _open_writer(self) -> bool:
+        """Open the writing connection; return whether the database lives in memory only."""
+        self._writer = await Connection.open(self._path, self._patience)
+        prepare = partial(
+            opening.prepare_writer, path=self._path, synchronous=self._synchronous, patience=self._patience
+        )
+        return await self._writer.run(prepare)
+
+    async def _reconnect(self) -> None:
+        """Open the writing connection anew: a sync that failed is not to be tried again on what it leaves behind."""
+        writer, self._writer = self._writer, None
+        try:
+            if writer is not None:
+                await writer.close()
+            await self._open_writer()
+        except sqlite3.Error as error:
+            message = f"{self._path} cannot be opened again after the disk had failed: {described(error)}"
+            raise BackendOpenError(message) from error
+        self._failed = False
 
     async def _disconnect(self) -> None:
         # The reader first: the last connection to close folds the write-ahead log into the file.

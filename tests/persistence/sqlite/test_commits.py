@@ -18,7 +18,7 @@ from persistence.errors import (
     PersistenceClosedError,
     TransientBackendError,
 )
-from persistence.sqlite import SqliteSaver
+from persistence.sqlite import SqliteSaver, opening, writing
 from persistence.sqlite.faults import described, read_fault, write_fault
 from persistence.writer.bridge import BRIDGE
 from persistence.writer.limits import Limits
@@ -270,3 +270,42 @@ def test_sqlite_errors_are_told_apart() -> None:
     assert isinstance(read_fault(error(sqlite3.SQLITE_LOCKED), "f"), TransientBackendError)
     assert isinstance(read_fault(error(sqlite3.SQLITE_CORRUPT), "f"), CorruptDataError)
     assert type(read_fault(error(None), "f")) is BackendError
+
+
+async def test_after_the_disk_has_failed_the_writing_connection_is_a_new_one(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often it fails again while it is opened."""
+    failing: list[sqlite3.Connection] = []
+    opened, prepare, commit = 0, opening.prepare_writer, writing.commit
+
+    def fail(connection: sqlite3.Connection) -> bool:
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorcode, error.sqlite_errorname = sqlite3.SQLITE_IOERR | (4 << 8), "SQLITE_IOERR_FSYNC"
+        failing.append(connection)
+        raise error
+
+    def prepared(connection: sqlite3.Connection, **options: Any) -> bool:
+        nonlocal opened
+        opened += 1
+        return fail(connection) if opened == 2 else prepare(connection, **options)
+
+    def committed(connection: sqlite3.Connection, segments: Any) -> None:
+        if not failing:
+            fail(connection)
+        commit(connection, segments)
+
+    monkeypatch.setattr(opening, "prepare_writer", prepared)
+    monkeypatch.setattr(writing, "commit", committed)
+    before = set(threading.enumerate())
+    async with SqliteSaver(path) as saver:
+        at_work = len(threading.enumerate())
+        for _ in range(2):
+            with pytest.raises(BackendError, match="disk"):
+                await put(saver, "1", {})
+        await put(saver, "1", {})
+        assert opened == 3
+        assert failing[0] is not failing[1]
+        assert len(threading.enumerate()) == at_work
+        assert len([one async for one in saver.alist(None)]) == 1
+    assert set(threading.enumerate()) <= before
