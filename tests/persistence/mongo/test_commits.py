@@ -286,8 +286,8 @@ async def test_deleting_leaves_nothing_behind(
     assert mongo_server.kinds(mongo["prefix"]) == {}
 
 
-def test_the_newest_threads_are_three_commands(mongo: dict[str, Any], mongo_server: MongoServer) -> None:
-    """However many there are: a walk back from the newest checkpoint, numbers, and the heads."""
+def test_the_newest_threads_are_four_commands(mongo: dict[str, Any], mongo_server: MongoServer) -> None:
+    """However many there are: a walk back from the newest checkpoint, numbers, the heads, what their tasks did."""
     commands = Commands()
 
     async def fill() -> None:
@@ -300,7 +300,7 @@ def test_the_newest_threads_are_three_commands(mongo: dict[str, Any], mongo_serv
     with look_into(mongo["source"], **settings, connect_arguments={"event_listeners": [commands]}) as listing:
         commands.taken()
         found = listing.threads(3)
-        assert commands.taken() == ["find", "aggregate", "find"]
+        assert commands.taken() == ["find", "aggregate", "find", "find"]
         assert found == listing.threads()[:3]
     assert [(one.thread_id, one.namespaces, one.checkpoints) for one in found] == [
         ("t6", 2, 5),
