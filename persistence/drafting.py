@@ -13,23 +13,8 @@ from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 from uuid import UUID
 
-from persistence.contracts.checkpoint import CHECKPOINT_FORMAT, Checkpoint, CheckpointMetadata
+from persistence.contracts.checkpoint import CHECKPOINT_FORMAT, EXCLUDED_METADATA_KEYS, Checkpoint, CheckpointMetadata
 from persistence.errors import EmptyChannelError
-
-EXCLUDED_METADATA_KEYS: Final = frozenset(
-    {
-        "thread_id",
-        "checkpoint_id",
-        "checkpoint_ns",
-        "checkpoint_map",
-        "langgraph_step",
-        "langgraph_node",
-        "langgraph_triggers",
-        "langgraph_path",
-        "langgraph_checkpoint_ns",
-    }
-)
-"""What a config holds that does not belong into a checkpoint's metadata: its row tells it already."""
 
 _GREGORIAN_OFFSET: Final = 0x01B21DD213814000
 """100 ns ticks from 1582-10-15 to 1970-01-01 (RFC 9562)."""

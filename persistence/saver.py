@@ -12,6 +12,7 @@ from typing import Any
 from persistence.contracts.checkpoint import (
     CHECKPOINT_FORMAT,
     ERROR,
+    EXCLUDED_METADATA_KEYS,
     INTERRUPT,
     RESUME,
     SCHEDULED,
@@ -24,7 +25,6 @@ from persistence.contracts.checkpoint import (
 )
 from persistence.contracts.saver import BaseCheckpointSaver as SaverContract
 from persistence.drafting import (
-    EXCLUDED_METADATA_KEYS,
     copy_checkpoint,
     create_checkpoint,
     empty_checkpoint,

@@ -22,10 +22,16 @@ class Interrupt:
     @classmethod
     def from_ns(cls, value: Any, ns: str, *, response_schema: Any = None) -> Self:
         """Return the first question of the task with this namespace."""
-        return cls(value, xxh3_128_hexdigest(ns.encode("utf-8", "surrogatepass")), response_schema)
+        return cls(value, interrupt_id(ns, 0), response_schema)
 
     def __repr__(self) -> str:
         return f"Interrupt(value={self.value!r}, id={self.id!r}, response_schema={self.response_schema!r})"
 
     def __hash__(self) -> int:
         return hash(self.id)
+
+
+def interrupt_id(task_ns: str, answered: int) -> str:
+    """Return the id of the next question of a task that has ``answered`` answers: 32 hex characters."""
+    key = task_ns if answered == 0 else f"{task_ns}|{answered}"
+    return xxh3_128_hexdigest(key.encode("utf-8", "surrogatepass"))

@@ -7,10 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
 
 if TYPE_CHECKING:
     from persistence.contracts.lease import Lease
+
+EXCLUDED_METADATA_KEYS: Final = frozenset(
+    {
+        "thread_id",
+        "checkpoint_id",
+        "checkpoint_ns",
+        "checkpoint_map",
+        "langgraph_step",
+        "langgraph_node",
+        "langgraph_triggers",
+        "langgraph_path",
+        "langgraph_checkpoint_ns",
+    }
+)
+"""What a config holds that does not belong into a checkpoint's metadata: its row tells it already."""
 
 CHECKPOINT_FORMAT = 4
 

@@ -18,6 +18,7 @@ from runtime.channels import MISSING, DeltaChannel
 from runtime.engine.cells import version_number
 from runtime.engine.tasks import is_output
 from runtime.graph.subgraphs import find
+from runtime.interrupts import interrupt_id
 from runtime.run.metadata import CALLER
 from runtime.types.command import Command, Overwrite, Send
 from runtime.types.constants import (
@@ -33,7 +34,6 @@ from runtime.types.constants import (
     TASKS,
     branch_to,
 )
-from runtime.types.ids import interrupt_id
 from runtime.types.interrupts import Interrupt
 from runtime.types.policy import TimeoutPolicy
 

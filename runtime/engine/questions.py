@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.engine.tasks import HandlerTask
 from runtime.errors import GraphInterrupt
+from runtime.interrupts import interrupt_id
 from runtime.schema.answering import accepted, described
-from runtime.types.ids import aside_id, interrupt_id
+from runtime.types.ids import aside_id
 from runtime.types.interrupts import Interrupt
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from runtime.engine.questions import own_ids, renamed
 from runtime.engine.tasks import HandlerTask, is_output
 from runtime.engine.vetting import BY_ID, IN_ORDER
 from runtime.errors import StoredNodeError, UnknownInterruptError
+from runtime.interrupts import interrupt_id
 from runtime.types.constants import ERROR, ERROR_SOURCE_NODE, INTERRUPT, NO_WRITES, NULL_TASK_ID, RESUME
-from runtime.types.ids import interrupt_id
 
 if TYPE_CHECKING:
     from persistence.contracts.checkpoint import PendingWrite

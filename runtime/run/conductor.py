@@ -32,7 +32,7 @@ from runtime.run.claiming import claimed
 from runtime.run.lineage import Branch
 from runtime.run.nesting import Family, drained, journal_of, run_nested
 from runtime.run.opening import Opening
-from runtime.run.pacing import BREATH, FEW
+from runtime.run.pacing import BREATH
 from runtime.run.reporting import tell_of_pauses, too_slow, write_custom
 from runtime.run.views import (
     Recorded,
@@ -139,7 +139,8 @@ class Conductor:
     """The questions, or () for a breakpoint, that the run stops at; told once they are durable."""
     status: GraphLifecycleStatus = "pending"
     """How the run stands, as its watchers are told."""
-    command: tuple[Task, Any] | None = None
+    command: Any = None
+    """What a task of the current superstep told the graph around this one."""
     siblings: Siblings | None = None
     """Where a superstep has several tasks: whether what they wrote goes together."""
     supervisor: Supervisor | None = None
@@ -246,7 +247,7 @@ class Conductor:
             if not await self._superstep(supervisor, tasks):
                 _ = self.interrupts or drained(self)
                 return
-            if self.hub is not None or (self.step % BREATH == 0 and self.pacer.runs <= FEW):
+            if self.hub is not None or (self.step % BREATH == 0 and not self.pacer.crowded):
                 await anyio.lowlevel.checkpoint()
             if self._breaks(self.call.interrupt_after, tasks):
                 self.pause, self.status = (), "interrupt_after"
@@ -296,7 +297,7 @@ class Conductor:
         if self.failures:
             raise failure_of(self.failures, self.step, self.plan)
         if self.command is not None:
-            raise ParentCommand(self.command[1])
+            raise ParentCommand(self.command)
         if len(self.finished) < len(tasks):
             self.interrupts = self.pause = tuple(question for task in tasks for question in waiting(task))
             return False
@@ -321,7 +322,7 @@ class Conductor:
 
     async def _perform(self, supervisor: Supervisor, work: list[Task]) -> None:
         self.at_work = self.at_work or work[0].name != START
-        if self.pacer.runs > FEW:
+        if self.pacer.crowded:
             await self.pacer.turn()
         timeout, report = self.program.step_timeout, partial(recording.report, self)
         if timeout is None:
@@ -331,7 +332,7 @@ class Conductor:
                 await supervisor.perform(work, report)
             if scope.cancelled_caught:
                 raise too_slow(self, work, timeout)
-        if self.pacer.runs > FEW:
+        if self.pacer.crowded:
             await self.pacer.turn()
 
     async def caught(self, task: Task, failure: Failed) -> None:

@@ -27,7 +27,7 @@ RELEASED: Final = 16
 """Runs that waited and go on in a round, even if others use its time up: nobody waits for ever."""
 
 BREATH: Final = 8
-"""Supersteps that may pass before one of few runs lets others run, if none of its nodes waited."""
+"""Supersteps that may pass before one of few runs lets others run, if none of its nodes waited and nobody reads it."""
 
 
 class Pacer:
@@ -62,13 +62,18 @@ class Pacer:
         self.runs -= 1
 
     @property
+    def crowded(self) -> bool:
+        """Whether runs take turns: there are more than a few."""
+        return self.runs > FEW
+
+    @property
     def waiting(self) -> int:
         """How many runs wait for their turn."""
         return len(self._waiting)
 
     async def turn(self) -> None:
         """Return once a run may compute: at once while there are few."""
-        if self.runs <= FEW:
+        if not self.crowded:
             return
         if not self._told:
             self._began = self._now()

@@ -17,13 +17,13 @@ from runtime.engine.resuming import by_id, carry_over, is_id_map, put, reopen, r
 from runtime.engine.tasks import handler_of
 from runtime.engine.vetting import IN_ORDER, vet
 from runtime.errors import UnknownInterruptError
+from runtime.interrupts import interrupt_id
 from runtime.run.calls import CallTask
 from runtime.run.metadata import CALLER, callers_in
 from runtime.run.retaining import retain_tasks
 from runtime.run.travelling import Travel, id_in, names_of
 from runtime.types.command import Send
 from runtime.types.constants import CALLED_BY, INTERRUPT, NS_END, NS_SEP, RESUME, TASKS
-from runtime.types.ids import interrupt_id
 
 if TYPE_CHECKING:
     from persistence.contracts.checkpoint import CheckpointTuple

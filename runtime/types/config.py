@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Final, TypedDict, cast
 
+from persistence.contracts.checkpoint import EXCLUDED_METADATA_KEYS
 from runtime.errors import ConfigError
 
 DEFAULT_RECURSION_LIMIT: Final = int(os.environ.get("ACTORGRAPH_DEFAULT_RECURSION_LIMIT", "10007"))
@@ -38,20 +39,6 @@ _MISPLACED: Final = _ARGUMENTS | (_OPTIONS - {"configurable", "run_id"})
 
 _LEAST_INT: Final = -(2**63)
 _END_OF_INTS: Final = 2**64
-
-_NOT_METADATA: Final = frozenset(
-    {
-        "thread_id",
-        "checkpoint_id",
-        "checkpoint_ns",
-        "checkpoint_map",
-        "langgraph_step",
-        "langgraph_node",
-        "langgraph_triggers",
-        "langgraph_path",
-        "langgraph_checkpoint_ns",
-    }
-)
 
 
 class RunnableConfig(TypedDict, total=False):
@@ -242,7 +229,7 @@ def _storable(raw: RunnableConfig, configurable: dict[str, Any]) -> dict[str, An
 
 
 def _keeps(key: object) -> bool:
-    return isinstance(key, str) and not key.startswith("__") and key not in _NOT_METADATA
+    return isinstance(key, str) and not key.startswith("__") and key not in EXCLUDED_METADATA_KEYS
 
 
 def _scalar(key: str, value: str | float) -> str | float | None:

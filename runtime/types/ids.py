@@ -8,7 +8,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from xxhash import xxh3_128_digest, xxh3_128_hexdigest
+from xxhash import xxh3_128_digest
+
+from runtime.interrupts import interrupt_id
 
 _GREGORIAN_OFFSET: Final = 0x01B21DD213814000
 """100 ns ticks from 1582-10-15 to 1970-01-01 (RFC 9562)."""
@@ -112,12 +114,6 @@ def task_id(checkpoint_id: str, ns: str, step: int, name: str, kind: str, *discr
         _id_bytes(checkpoint_id) + "".join((ns, str(step), name, kind, *discriminator)).encode("utf-8", "surrogatepass")
     ).hex()
     return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:]}"
-
-
-def interrupt_id(task_ns: str, answered: int) -> str:
-    """Return the id of the next question of a task that has ``answered`` answers: 32 hex characters."""
-    key = task_ns if answered == 0 else f"{task_ns}|{answered}"
-    return xxh3_128_hexdigest(key.encode("utf-8", "surrogatepass"))
 
 
 def aside_id(task_ns: str, number: int) -> str:

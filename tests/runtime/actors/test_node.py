@@ -20,9 +20,9 @@ from runtime.errors import (
     UnknownNodeError,
 )
 from runtime.graph import END, START, StateGraph
+from runtime.interrupts import interrupt_id
 from runtime.types import Command, RetryPolicy, Send, interrupt
 from runtime.types.constants import TASKS, branch_to
-from runtime.types.ids import interrupt_id
 from tests.runtime.actors.staging import VIRTUAL, graph, handled, of, stage, task_of
 from tests.runtime.engine.sketching import Everything
 

@@ -16,9 +16,10 @@ from runtime.engine.resuming import answer, carry_over, reopen, stored_answers, 
 from runtime.engine.tasks import HandlerTask, Moment, Task
 from runtime.errors import GraphInterrupt, UnknownInterruptError
 from runtime.graph import StateGraph
+from runtime.interrupts import interrupt_id
 from runtime.types import Interrupt
 from runtime.types.constants import INTERRUPT, RESUME
-from runtime.types.ids import aside_id, interrupt_id
+from runtime.types.ids import aside_id
 from tests.runtime.engine.sketching import Everything, described, idle, moment, plan_of
 
 PLAN = plan_of(described("a", "b"))

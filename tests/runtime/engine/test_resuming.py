@@ -12,9 +12,9 @@ from runtime.engine.resuming import answer, is_id_map, match, null_writes, own_a
 from runtime.engine.tasks import HandlerTask, Task
 from runtime.errors import StoredNodeError, UnknownInterruptError
 from runtime.graph import StateGraph
+from runtime.interrupts import interrupt_id
 from runtime.types import Interrupt
 from runtime.types.constants import ERROR, ERROR_SOURCE_NODE, INTERRUPT, NO_WRITES, NULL_TASK_ID, RESUME
-from runtime.types.ids import interrupt_id
 from tests.runtime.engine.sketching import Everything, described, idle, moment, plan_of
 
 PLAN = plan_of(described("a", "b"))

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.types.ids import CheckpointIds, interrupt_id, task_id, ticks_of, utc_now
+from runtime.interrupts import interrupt_id
+from runtime.types.ids import CheckpointIds, task_id, ticks_of, utc_now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
