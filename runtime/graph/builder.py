@@ -173,7 +173,11 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         timeout: Any = None,
         error_handler: Any = None,
     ) -> Self:
-        """Set policies for every node that has none of its own; with a timeout, a sync node is refused at compile."""
+        """Set policies for every node that has none of its own.
+
+        Error handlers are retried and timed by these too, but neither cached nor handled. With a timeout, sync nodes
+        and handlers are refused at compile.
+        """
         given = {
             "retry": policies(retry_policy),
             "cache": cache_policy_of(cache_policy),

@@ -66,7 +66,7 @@ def plan_of(graph: StateGraph[Any, Any, Any, Any], name: str, aliases: dict[str,
             guarded if schema is None or schema.type is state.type else schema,
             triggers=tuple(sorted((trigger, *joins.get(spec.name, ())))),
             retry=spec.retry or graph.defaults.get("retry", ()),
-            timeout=_timeout(graph, spec),
+            timeout=_timeout(graph, spec.name, spec.call, spec.timeout),
             cache=spec.cache or graph.defaults.get("cache"),
             handler=_handler(graph, spec, guarded if schema is None else schema),
             metadata=spec.metadata,
@@ -99,13 +99,16 @@ def plan_of(graph: StateGraph[Any, Any, Any, Any], name: str, aliases: dict[str,
     ).seal()
 
 
-def _timeout(graph: StateGraph[Any, Any, Any, Any], spec: NodeSpec) -> TimeoutPolicy | None:
-    if spec.timeout is not None or not graph.defaults.get("timeout"):
-        return spec.timeout
-    if not spec.call.is_async:
+def _timeout(
+    graph: StateGraph[Any, Any, Any, Any], name: str, call: Call, own: TimeoutPolicy | None = None
+) -> TimeoutPolicy | None:
+    if own is not None or not graph.defaults.get("timeout"):
+        return own
+    if not call.is_async:
         msg = (
-            f"Node {spec.name!r} is a sync function: it cannot be cancelled, so it cannot have the timeout that "
-            "set_node_defaults gives to every node. Make it async, or give timeout to the async nodes one by one."
+            f"Node {name!r} is a sync function: it cannot be cancelled, so it cannot have the timeout that "
+            "set_node_defaults gives to every node and error handler. Make it async, or give timeout to the async nodes "
+            "one by one."
         )
         raise GraphDefinitionError(msg)
     default: TimeoutPolicy = graph.defaults["timeout"]
@@ -117,8 +120,11 @@ def _handler(graph: StateGraph[Any, Any, Any, Any], spec: NodeSpec, schema: Sche
     if function is None:
         return None
     name = f"__error_handler__{spec.name}"
+    call = Call(function, name)
     retry = graph.defaults.get("retry", ())
-    return NodePlan(name, Call(function, name), schema, retry=retry, subgraphs=programs_in(function))
+    return NodePlan(
+        name, call, schema, retry=retry, timeout=_timeout(graph, name, call), subgraphs=programs_in(function)
+    )
 
 
 def _seen_by(asked: Schema | None, state: Schema, own: Schema | None) -> Schema:
