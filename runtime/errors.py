@@ -68,7 +68,19 @@ def create_error_message(*, message: str, error_code: ErrorCode) -> str:
     return f"{message} [{error_code.value}]"
 
 
-class RuntimeLibraryError(Exception):
+def _anew(kind: type[BaseException], *args: object) -> BaseException:
+    """Make an error from what it holds, past its constructor, whose arguments were others."""
+    return kind.__new__(kind, *args)
+
+
+class _Travelling(BaseException):
+    """Can be pickled and copied whatever its constructor takes: worker processes hand errors back so."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _anew, (type(self), *self.args), self.__dict__
+
+
+class RuntimeLibraryError(_Travelling, Exception):
     """Root of every error that the runtime raises."""
 
 
@@ -233,7 +245,7 @@ class GraphDrained(RuntimeLibraryError):  # noqa: N818 - LangGraph's public name
         self.reason = reason
 
 
-class GraphBubbleUp(BaseException):
+class GraphBubbleUp(_Travelling):
     """Root of the signals that travel through user code."""
 
 
