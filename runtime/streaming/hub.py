@@ -145,7 +145,7 @@ class Hub:
         self._readable = Change()
         self._writable = Change()
         self.closed = False
-        """Set when the reader leaves."""
+        """Set when the reader leaves, or has read to the end."""
 
     # ---- the buffer --------------------------------------------------------------------------------------------
 
@@ -188,12 +188,15 @@ class Hub:
         self._readable.tell()
 
     async def get(self) -> Any:
-        """Return the next chunk, or ``(END_OF_STREAM, error)``."""
+        """Return the next chunk, or ``(END_OF_STREAM, error)``; the error goes to one reader, the end to all."""
         while not self._chunks:
             if self.closed:
                 return END_OF_STREAM, None
             await self._readable.wait()
         due, chunk = self._chunks.popleft()
+        if type(chunk) is tuple and chunk and chunk[0] is END_OF_STREAM:
+            self.close()
+            return chunk
         if due is not None:
             self.due = due
         if len(self._chunks) < CAPACITY:
@@ -232,7 +235,7 @@ class Hub:
             raise StreamOverflowError(msg)
 
     def close(self) -> None:
-        """Leave: the run's next chunk fails with StreamClosedError."""
+        """Leave: the run's next chunk fails with StreamClosedError, and nobody waits for one."""
         self.closed = True
         self._chunks.clear()
         self._writable.tell()

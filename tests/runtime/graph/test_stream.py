@@ -166,6 +166,45 @@ async def test_several_tasks_may_share_a_stream() -> None:
     await stream.aclose()
 
 
+@pytest.mark.parametrize("fails", [False, True])
+async def test_its_end_reaches_every_task_that_reads_it(*, fails: bool) -> None:
+    """Of an error one of them hears."""
+    go_on, ends = anyio.Event(), list[str]()
+
+    async def node(_state: Any) -> None:
+        await go_on.wait()
+        if fails:
+            raise ValueError
+
+    stream = chain(("node", node)).compile().astream({}, stream_mode="custom")
+
+    async def read() -> None:
+        try:
+            await anext(stream)
+        except (StopAsyncIteration, ValueError) as end:
+            ends.append(type(end).__name__)
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            for _ in range(3):
+                group.start_soon(read)
+            await settle()
+            go_on.set()
+    assert sorted(ends) == ["StopAsyncIteration"] * 2 + ["ValueError" if fails else "StopAsyncIteration"]
+
+
+async def test_what_is_written_after_the_end_is_not_kept() -> None:
+    kept: list[StreamWriter] = []
+
+    async def node(_state: Any, writer: StreamWriter) -> None:
+        kept.append(writer)
+
+    stream = chain(("node", node)).compile().astream({}, stream_mode="custom")
+    assert await collect(stream) == []
+    kept[0]("too late")
+    assert stream.statistics().waiting == 0
+
+
 async def test_a_stream_closed_twice_is_closed() -> None:
     working = Working()
     stream = working.stream()
