@@ -27,7 +27,7 @@ from runtime.run.caching import caching_for
 from runtime.run.program import Program
 from runtime.schema.introspect import first_parameter_schema, introspect, merge_channels
 from runtime.types.command import Command
-from runtime.types.constants import END, START
+from runtime.types.constants import END, HANDLER, RESERVED_NODES, START
 from runtime.types.parameters import ContextT, InputT, OutputT, StateT
 from runtime.types.policy import CachePolicy, MultitaskStrategy, RetryPolicy, TimeoutPolicy
 
@@ -175,8 +175,8 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
     ) -> Self:
         """Set policies for every node that has none of its own.
 
-        Error handlers are retried and timed by these too, but neither cached nor handled. With a timeout, sync nodes
-        and handlers are refused at compile.
+        Error handlers are retried by these too, and timed if they are async, but neither cached nor handled. With a
+        timeout, sync nodes are refused at compile.
         """
         given = {
             "retry": policies(retry_policy),
@@ -392,7 +392,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
                 raise GraphDefinitionError(msg)
 
     def _check_name(self, name: str) -> None:
-        if name in (START, END):
+        if name in RESERVED_NODES or name.startswith(HANDLER):
             msg = f"Node {name!r} is reserved."
             raise GraphDefinitionError(msg)
         if not name or any(mark in name for mark in "|:"):

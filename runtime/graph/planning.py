@@ -12,7 +12,7 @@ from runtime.engine.plan import BranchPlan, NodePlan, Plan, trigger_channel
 from runtime.errors import GraphDefinitionError
 from runtime.graph.subgraphs import programs_in
 from runtime.schema.introspect import Schema, introspect, merge_channels
-from runtime.types.constants import END, START, branch_to
+from runtime.types.constants import END, HANDLER, RESERVED, START, TASKS, branch_to
 
 if TYPE_CHECKING:
     from runtime.graph.builder import NodeSpec, StateGraph
@@ -66,7 +66,7 @@ def plan_of(graph: StateGraph[Any, Any, Any, Any], name: str, aliases: dict[str,
             guarded if schema is None or schema.type is state.type else schema,
             triggers=tuple(sorted((trigger, *joins.get(spec.name, ())))),
             retry=spec.retry or graph.defaults.get("retry", ()),
-            timeout=_timeout(graph, spec.name, spec.call, spec.timeout),
+            timeout=_timeout(graph, spec),
             cache=spec.cache or graph.defaults.get("cache"),
             handler=_handler(graph, spec, guarded if schema is None else schema),
             metadata=spec.metadata,
@@ -74,6 +74,7 @@ def plan_of(graph: StateGraph[Any, Any, Any, Any], name: str, aliases: dict[str,
             defer=spec.defer,
             destinations=spec.destinations,
         )
+    _refuse_taken(channels, internal)
     for node, plan in nodes.items():
         plan.targets = tuple(branch_to(end) for end in ends.get(node, ()) if end != END)
         plan.joins = tuple(key for key, end in joined.get(node, ()) if end != END)
@@ -99,16 +100,23 @@ def plan_of(graph: StateGraph[Any, Any, Any, Any], name: str, aliases: dict[str,
     ).seal()
 
 
-def _timeout(
-    graph: StateGraph[Any, Any, Any, Any], name: str, call: Call, own: TimeoutPolicy | None = None
-) -> TimeoutPolicy | None:
-    if own is not None or not graph.defaults.get("timeout"):
-        return own
-    if not call.is_async:
+def _refuse_taken(channels: Mapping[str, Any], internal: Mapping[str, Any]) -> None:
+    """Refuse state keys whose writes would be taken for the runtime's own. Raises GraphDefinitionError."""
+    for key in channels:
+        if key in RESERVED or key in (START, TASKS) or key in internal:
+            msg = (
+                f"State key {key!r} is reserved: under this name the runtime keeps records of its own. Rename it."
+            )
+            raise GraphDefinitionError(msg)
+
+
+def _timeout(graph: StateGraph[Any, Any, Any, Any], spec: NodeSpec) -> TimeoutPolicy | None:
+    if spec.timeout is not None or not graph.defaults.get("timeout"):
+        return spec.timeout
+    if not spec.call.is_async:
         msg = (
-            f"Node {name!r} is a sync function: it cannot be cancelled, so it cannot have the timeout that "
-            "set_node_defaults gives to every node and error handler. Make it async, or give timeout to the async nodes "
-            "one by one."
+            f"Node {spec.name!r} is a sync function: it cannot be cancelled, so it cannot have the timeout that "
+            "set_node_defaults gives to every node. Make it async, or give timeout to the async nodes one by one."
         )
         raise GraphDefinitionError(msg)
     default: TimeoutPolicy = graph.defaults["timeout"]
@@ -119,11 +127,15 @@ def _handler(graph: StateGraph[Any, Any, Any, Any], spec: NodeSpec, schema: Sche
     function = spec.handler or graph.defaults.get("handler")
     if function is None:
         return None
-    name = f"__error_handler__{spec.name}"
+    name = f"{HANDLER}{spec.name}"
     call = Call(function, name)
-    retry = graph.defaults.get("retry", ())
     return NodePlan(
-        name, call, schema, retry=retry, timeout=_timeout(graph, name, call), subgraphs=programs_in(function)
+        name,
+        call,
+        schema,
+        retry=graph.defaults.get("retry", ()),
+        timeout=graph.defaults.get("timeout") if call.is_async else None,
+        subgraphs=programs_in(function),
     )
 
 

@@ -21,7 +21,7 @@ from runtime.streaming.messages import id_of, identified, messages_in, messages_
 from runtime.streaming.payloads import alone, by_task, end_of, input_of, result_view, stamped
 from runtime.streaming.progress import Progress
 from runtime.streaming.showing import show
-from runtime.types.constants import INTERRUPT, PUSH, RETURN, START
+from runtime.types.constants import INTERRUPT, METADATA, PUSH, RETURN, START
 from runtime.types.streams import STREAM_MODES, STREAM_VERSIONS, GraphOutput
 
 if TYPE_CHECKING:
@@ -301,7 +301,7 @@ class Hub:
             update = updates_of_task(run.cells, task, run.call.output_keys)
             payload: dict[str, Any] = {task.name: alone(update, run.call.output_key)}
             if cached:
-                payload["__metadata__"] = {"cached": True}
+                payload[METADATA] = {"cached": True}
             await self._emit(run, "updates", payload)
         if not cached:
             await self._ended(run, task, result=result_view(run.cells, task))
@@ -311,7 +311,7 @@ class Hub:
         if "updates" in self.modes:
             payload: dict[str, Any] = {task.name: value}
             if cached:
-                payload["__metadata__"] = {"cached": True}
+                payload[METADATA] = {"cached": True}
             await self._emit(run, "updates", payload)
         if not cached:
             await self._ended(run, task, result={RETURN: value})

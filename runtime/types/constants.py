@@ -26,6 +26,10 @@ CALLED_BY: Final = "__called_by__"
 NO_WRITES: Final = "__no_writes__"
 RETURN: Final = "__return__"
 OVERWRITE: Final = "__overwrite__"
+METADATA: Final = "__metadata__"
+"""Beside the nodes in a chunk of ``updates``."""
+HANDLER: Final = "__error_handler__"
+"""What the name of a node's error handler begins with."""
 TAG_HIDDEN: Final = "langsmith:hidden"
 TAG_NOSTREAM: Final = "nostream"
 """Keeps a model's tokens, or a tool's calls, out of the stream."""
@@ -45,6 +49,8 @@ CONTROL_WRITES: Final = frozenset({ERROR, ERROR_SOURCE_NODE, INTERRUPT, RESUME, 
 """Writes that do not make a task finished."""
 RESERVED: Final = frozenset({NO_WRITES, PUSH, RESUME, INTERRUPT, RETURN, ERROR, ERROR_SOURCE_NODE, CALLED_BY})
 """Writes that never reach a channel."""
+RESERVED_NODES: Final = frozenset({START, END, INPUT, COPY, INTERRUPT, METADATA})
+"""What a node of this name wrote, or an edit in its name, would be taken for something else."""
 
 
 def branch_to(node: str) -> str:

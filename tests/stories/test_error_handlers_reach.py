@@ -10,7 +10,7 @@ import pytest
 
 from persistence.memory import InMemoryCache
 from persistence.sqlite import SqliteCache
-from runtime.errors import GraphDefinitionError, GraphDrained, NodeError, NodeTimeoutError
+from runtime.errors import GraphDrained, NodeError, NodeTimeoutError
 from runtime.graph import START, StateGraph
 from runtime.runtime import RunControl
 from runtime.types import CachePolicy, Command, RetryPolicy, Send, interrupt
@@ -191,14 +191,6 @@ async def test_handlers_have_the_default_timeout(saver: Any) -> None:
     builder = single(bad, error_handler=waiting).set_node_defaults(timeout=0.01)
     with anyio.fail_after(10), pytest.raises(NodeTimeoutError, match="__error_handler__n"):
         await builder.compile(checkpointer=saver).ainvoke({}, CONFIG)
-
-
-def test_a_sync_handler_cannot_have_the_default_timeout() -> None:
-    def sync(_state: Log) -> None: ...
-
-    for builder in (single(bad, error_handler=sync), single(bad).set_node_defaults(error_handler=sync)):
-        with pytest.raises(GraphDefinitionError, match="'__error_handler__n' is a sync function"):
-            builder.set_node_defaults(timeout=1).compile()
 
 
 async def test_handlers_are_retried_by_default_but_not_cached(saver: Any, cache: Any) -> None:

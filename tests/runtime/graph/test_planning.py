@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from typing import TypedDict
+
 import pytest
 
 from runtime.errors import GraphDefinitionError
 from runtime.graph import END, START, StateGraph
-from runtime.types.constants import branch_to
+from runtime.types.constants import RESERVED, TASKS, branch_to
 from tests.runtime.engine.sketching import Everything, described, plan_of
 
 
@@ -24,6 +27,20 @@ def test_a_source_named_twice_counts_once() -> None:
     plan = plan_of(builder)
     assert plan.nodes["a"].joins == ("join:a+a:b",)
     assert plan.internal["join:a+a:b"].names == {"a"}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("key", sorted({*RESERVED, START, TASKS, branch_to("a"), "join:a+b:c"}))
+@pytest.mark.parametrize("where", ["state_schema", "input_schema"])
+def test_a_state_key_that_would_be_taken_for_a_record_of_the_runtime_is_refused(where: str, key: str) -> None:
+    schema = TypedDict("schema", {key: int})  # type: ignore[misc]
+    builder: StateGraph[object, object, object, object] = StateGraph(
+        **{"state_schema": Everything, "input_schema": None, where: schema}
+    )
+    for name in "abc":
+        builder.add_node(name, lambda _state: None, input_schema=Everything)
+    builder.add_edge(START, "a").add_edge(START, "b").add_edge(["a", "b"], "c")
+    with pytest.raises(GraphDefinitionError, match=f"State key '{re.escape(key)}' is reserved"):
+        builder.compile()
 
 
 def test_edges_to_the_end_need_no_channel() -> None:
