@@ -105,6 +105,8 @@ class Plan:
     subscribers: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Trigger channel to the nodes that it can start."""
     validators: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """State keys by other names that programs may write them by: aliases of pydantic's fields, for one."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Old node names that saved work may still use."""
     triggers: frozenset[str] = frozenset()

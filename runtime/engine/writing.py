@@ -28,7 +28,7 @@ def result_writes(plan: Plan, node: NodePlan, result: Any, received: Any = MISSI
     """
     if node.mapper is not None:
         return [*node.mapper(result), *node.edge_writes]
-    if type(result) is dict and not plan.bare and not plan.validators:
+    if type(result) is dict and not (plan.bare or plan.validators or plan.renamed):
         state = plan.state
         writes = [(key, view(value)) for key, value in result.items() if key in state]
     elif result is None:
@@ -81,7 +81,7 @@ def update_writes(plan: Plan, node: str, update: Any, received: Any = MISSING) -
     if plan.bare:
         return [(ROOT, _validated(plan, node, ROOT, view(update)))]
     if isinstance(update, Mapping):
-        pairs: Iterable[Write] = update.items()
+        pairs: Iterable[Write] = _by_key(plan, update)
     else:
         known = updates_of(update, received)
         if known is None and isinstance(update, (list, tuple)) and all(_is_pair(item) for item in update):
@@ -96,6 +96,14 @@ def update_writes(plan: Plan, node: str, update: Any, received: Any = MISSING) -
             )
         pairs = known
     return [(key, _validated(plan, node, key, view(value))) for key, value in pairs if key in plan.state]
+
+
+def _by_key(plan: Plan, values: Mapping[str, Any]) -> Iterable[Write]:
+    """Return the items, those under another name of a state key under the key; what the key itself says wins."""
+    if plan.renamed.keys().isdisjoint(values):
+        return values.items()
+    named = {key: value for name, value in values.items() if (key := plan.renamed.get(name, name)) != name}
+    return {**named, **{name: value for name, value in values.items() if name not in plan.renamed}}.items()
 
 
 def _is_pair(item: Any) -> bool:
@@ -189,7 +197,7 @@ def input_writes(plan: Plan, given: Any, written: Container[str]) -> list[Write]
     """
     if plan.input_schema.kind == "bare":
         return [(ROOT, view(given))]
-    known = input_of(given, written) if not isinstance(given, Mapping) else list(given.items())
+    known = list(_by_key(plan, given)) if isinstance(given, Mapping) else input_of(given, written)
     if known is None:
         msg = f"Expected dict, got {given!r} as the input of graph {plan.name!r} with keys {sorted(plan.input_keys)}."
         raise InvalidUpdateError(msg)

@@ -96,6 +96,7 @@ def plan_of(graph: StateGraph[Any, Any, Any, Any], name: str, aliases: dict[str,
         output_keys=tuple(returned.channels),
         bare=state.kind == "bare",
         validators=_guards(channels, given, state),
+        renamed={alias: key for schema in schemas for alias, key in schema.aliases.items() if alias not in channels},
         aliases=aliases,
     ).seal()
 
@@ -104,9 +105,7 @@ def _refuse_taken(channels: Mapping[str, Any], internal: Mapping[str, Any]) -> N
     """Refuse state keys whose writes would be taken for the runtime's own. Raises GraphDefinitionError."""
     for key in channels:
         if key in RESERVED or key in (START, TASKS) or key in internal:
-            msg = (
-                f"State key {key!r} is reserved: under this name the runtime keeps records of its own. Rename it."
-            )
+            msg = f"State key {key!r} is reserved: under this name the runtime keeps records of its own. Rename it."
             raise GraphDefinitionError(msg)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import typing_extensions as te
@@ -15,7 +15,7 @@ from runtime.errors import GraphDefinitionError
 from runtime.schema.hints import Kind, class_of, fields_of, first_parameter_schema, is_schema, kind_of, unwrap
 from runtime.schema.instances import updates_of
 from runtime.schema.reachable import types_in
-from runtime.schema.validating import Build, Validator, builders_of, validators_of
+from runtime.schema.validating import Build, Validator, aliases_of, builders_of, validators_of
 from runtime.types.constants import ROOT
 from runtime.types.managed import ManagedValue
 
@@ -54,6 +54,8 @@ class Schema:
     """
     validators: Mapping[str, Validator]
     """For pydantic and Struct, for keys without a reducer: returns what to store, or raises the library's error."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """For pydantic and Struct: the key by another name that programs may write it by."""
 
     def updates(self, value: object) -> list[tuple[str, Any]] | None:
         """Return the writes that an instance of this type stands for; None if it is not one."""
@@ -110,7 +112,7 @@ def _introspected(schema: Any) -> Schema:
     plain = {key: hints[key] for key, channel in channels.items() if type(channel) is LastValue}
     validators = validators_of(schema, kind, plain)
     build, rebuild = builders_of(schema, kind, validators)
-    return Schema(schema, kind, channels, managed, build, rebuild, validators)
+    return Schema(schema, kind, channels, managed, build, rebuild, validators, aliases_of(schema, kind, channels))
 
 
 def _declared(key: str, hint: Any, schema: Any) -> Channel | type[ManagedValue]:

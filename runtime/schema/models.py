@@ -34,16 +34,19 @@ class Model:
         self._config: Any = None
         self._inner: CoreSchema | None = None
         self._fields: Mapping[str, CoreSchema] = {}
+        self._declared: Mapping[str, CoreSchema] = {}
         self._has_after = "function-after" in kinds
         if kinds[-1] == "dataclass-args" and "dataclass" in kinds:
             self._config = path[kinds.index("dataclass")].get("config", {})
             self._fields = {field["name"]: _as_model_field(field) for field in path[-1]["fields"]}
+            self._declared = {field["name"]: field for field in path[-1]["fields"]}
         elif kinds[-1] == "model-fields" and "model" in kinds:
             at = kinds.index("model")
             self._config = path[at].get("config", {})
             if not _is_validated_whole(kinds[:at], path[at]):
                 self._inner = path[at]["schema"]
                 self._fields = path[-1]["fields"]
+            self._declared = path[-1]["fields"]
 
     def validator(self, name: str) -> Callable[[Any], Any] | None:
         """Return what validates a single field; None where that cannot be done apart from the rest.
@@ -64,6 +67,10 @@ class Model:
 
         return validate
 
+    def aliases(self) -> dict[str, list[str]]:
+        """Return by field the names that it may have in input; those inside other values are left out."""
+        return {name: [path[0] for path in _paths(field) if len(path) == 1] for name, field in self._declared.items()}
+
     def builder(self, valid: frozenset[str] = frozenset()) -> Callable[[dict[str, Any]], Any]:
         """Return what makes an instance from values by field name.
 
@@ -72,7 +79,7 @@ class Model:
         """
         trusted = {name for name in valid if any(_functions(self._fields[name]["schema"]))}
         if self._inner is None or not (trusted or any("validation_alias" in field for field in self._fields.values())):
-            return self.cls.model_validate  # type: ignore[no-any-return]
+            return self._whole()
         fields = {
             name: _trusting(_by_name(field)) if name in trusted else _by_name(field)
             for name, field in self._fields.items()
@@ -87,6 +94,17 @@ class Model:
             return instance if whole is None else whole(instance)  # an instance: only the model's validators run
 
         return build
+
+    def spelling(self) -> dict[str, str]:
+        """Return what pydantic wants fields to be called by who makes an instance, where that is not their names."""
+        return {name: aliases[0] for name, aliases in self.aliases().items() if aliases}
+
+    def _whole(self) -> Callable[[dict[str, Any]], Any]:
+        validate: Callable[[dict[str, Any]], Any] = self.cls.model_validate
+        spelling = self.spelling()
+        if not spelling:
+            return validate
+        return lambda values: validate({spelling.get(key, key): value for key, value in values.items()})
 
     def _path(self, node: CoreSchema) -> Iterator[CoreSchema]:
         """Yield the nodes from the root of the core schema down to the list of fields."""
@@ -134,6 +152,13 @@ def _with_fields(node: CoreSchema, fields: Mapping[str, CoreSchema]) -> CoreSche
     if node["type"] == "model-fields":
         return {**node, "fields": fields}
     return {**node, "schema": _with_fields(node["schema"], fields)}
+
+
+def _paths(field: CoreSchema) -> list[list[str]]:
+    alias: Any = field.get("validation_alias", [])
+    if isinstance(alias, str):
+        return [[alias]]
+    return [alias] if alias and not isinstance(alias[0], list) else alias
 
 
 def _by_name(field: CoreSchema) -> CoreSchema:

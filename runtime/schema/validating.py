@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -25,6 +25,16 @@ def validators_of(schema: Any, kind: Kind, plain: Mapping[str, Any]) -> dict[str
     return {}
 
 
+def aliases_of(schema: Any, kind: Kind, keys: Iterable[str]) -> dict[str, str]:
+    """Return by other name the key that its library knows a field by: pydantic's aliases, msgspec's renamed fields."""
+    names: Mapping[str, Iterable[str]] = {}
+    if kind == "pydantic" or is_pydantic_dataclass(schema):
+        names = Model(schema).aliases()
+    elif kind == "struct":
+        names = {each.name: [each.encode_name] for each in msgspec.structs.fields(class_of(schema))}
+    return {alias: key for key in keys for alias in names.get(key, ()) if alias not in keys}
+
+
 def builders_of(schema: Any, kind: Kind, validators: Mapping[str, Validator]) -> tuple[Build | None, Build | None]:
     """Return how to make a node's input, and how where the keys with validators are known to be valid."""
     if kind == "typeddict":
@@ -32,12 +42,14 @@ def builders_of(schema: Any, kind: Kind, validators: Mapping[str, Validator]) ->
     if kind == "pydantic":
         model = Model(schema)
         return model.builder(), model.builder(frozenset(validators))
-    build = _calling(schema)
+    build = _calling(schema, Model(schema).spelling() if is_pydantic_dataclass(schema) else {})
     return build, build
 
 
-def _calling(cls: Callable[..., Any]) -> Build:
-    return lambda values: cls(**values)
+def _calling(cls: Callable[..., Any], spelling: Mapping[str, str]) -> Build:
+    if not spelling:
+        return lambda values: cls(**values)
+    return lambda values: cls(**{spelling.get(key, key): value for key, value in values.items()})
 
 
 def _converter(schema: Any, key: str, hint: Any) -> Validator | None:

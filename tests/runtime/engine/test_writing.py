@@ -40,6 +40,14 @@ class Guarded(msgspec.Struct):
     number: int = 0
 
 
+class Renamed(msgspec.Struct, rename="camel"):
+    """A state whose keys have other names outside."""
+
+    first_name: str = ""
+    log: Annotated[list[str], operator.add] = []
+
+
+RENAMED = plan_of(described("a", schema=Renamed))
 GUARDED = plan_of(described("a", schema=Guarded))
 
 
@@ -268,3 +276,18 @@ def test_a_workflows_result_is_mapped_by_the_workflow() -> None:
     plan = plan_of(builder)
     plan.nodes["a"].mapper = lambda result: [("last", result)]
     assert result_writes(plan, plan.nodes["a"], 5) == [("last", 5)]
+
+
+@pytest.mark.parametrize(
+    "given", [{"firstName": "Ann"}, {"first_name": "Ann"}, {"firstName": "x", "first_name": "Ann"}]
+)
+def test_a_key_may_be_called_by_its_alias_and_its_own_name_wins(given: dict[str, Any]) -> None:
+    assert input_writes(RENAMED, given, ()) == [("first_name", "Ann")]
+    assert update_writes(RENAMED, "a", given) == [("first_name", "Ann")]
+    assert result_writes(RENAMED, RENAMED.nodes["a"], given) == [("first_name", "Ann")]
+    assert command_writes(RENAMED, "a", Command(update=given)) == [("first_name", "Ann")]
+
+
+def test_what_is_called_by_an_alias_is_validated_too() -> None:
+    with pytest.raises(msgspec.ValidationError, match=r"\$\.first_name"):
+        input_writes(RENAMED, {"firstName": 1}, ())

@@ -260,6 +260,66 @@ def test_a_pydantic_dataclass_is_checked_at_the_write_where_that_is_harmless() -
     assert built(State, {"n": 3, "words": "a b"}).words == ["a", "b"]
 
 
+def aliased(base: Any = pydantic.BaseModel, **config: Any) -> Any:
+    class State(base):  # type: ignore[misc]
+        model_config = pydantic.ConfigDict(**config)  # type: ignore[typeddict-item]
+        name: str = pydantic.Field("nobody", alias="Name")
+        size: int = pydantic.Field(
+            0, validation_alias=pydantic.AliasChoices("Size", "width", pydantic.AliasPath("sizes", 0))
+        )
+
+    return State
+
+
+class Wrapping(pydantic.BaseModel):
+    @pydantic.model_validator(mode="wrap")
+    @classmethod
+    def around(cls, values: Any, handler: Any) -> Self:
+        return handler(values)  # type: ignore[no-any-return]
+
+
+@pydantic.dataclasses.dataclass
+class Dated:
+    name: str = pydantic.Field("nobody", alias="Name")
+    size: int = pydantic.Field(0, validation_alias="Size")
+
+
+@pytest.mark.parametrize(
+    ("schema", "more"),
+    [
+        (aliased(), {"width": "size"}),
+        (aliased(populate_by_name=True), {"width": "size"}),
+        (aliased(revalidate_instances="always"), {"width": "size"}),
+        (aliased(Wrapping), {"width": "size"}),
+        (Dated, {}),
+    ],
+    ids=["model", "by name", "revalidated", "wrapped", "dataclass"],
+)
+def test_fields_go_by_their_names_and_programs_may_use_their_aliases(schema: Any, more: dict[str, str]) -> None:
+    found = introspect(schema)
+    assert found.aliases == {"Name": "name", "Size": "size", **more}
+    for again in (False, True):
+        state = built(schema, {"name": "Ann", "size": 3}, again=again)
+        assert (state.name, state.size) == ("Ann", 3)
+
+
+def test_structs_renamed_fields_are_aliases() -> None:
+    class State(msgspec.Struct, rename="camel"):
+        first_name: str = ""
+        n: int = 0
+
+    assert introspect(State).aliases == {"firstName": "first_name"}
+    assert built(State, {"first_name": "Ann"}).first_name == "Ann"
+
+
+def test_an_alias_that_is_another_fields_name_is_that_field() -> None:
+    class State(pydantic.BaseModel):
+        a: int = pydantic.Field(0, alias="b")
+        b: int = pydantic.Field(0, alias="c")
+
+    assert introspect(State).aliases == {"c": "b"}
+
+
 class Color(Enum):
     RED = 1
 
