@@ -31,7 +31,7 @@ def aliases_of(schema: Any, kind: Kind, keys: Iterable[str]) -> dict[str, str]:
     if kind == "pydantic" or is_pydantic_dataclass(schema):
         names = Model(schema).aliases()
     elif kind == "struct":
-        names = {each.name: [each.encode_name] for each in msgspec.structs.fields(class_of(schema))}
+        names = {each.name: [each.encode_name] for each in msgspec.structs.fields(class_of(schema) or schema)}
     return {alias: key for key in keys for alias in names.get(key, ()) if alias not in keys}
 
 
