@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from persistence.contracts.checkpoint import CheckpointTuple
-    from persistence.contracts.saver import Ack
+    from persistence.contracts.saver import Ack, UnitSaver
     from runtime.run.claiming import Claim
 
 FIRST_LOOK: Final = 0.005
@@ -148,6 +149,24 @@ class _Watch:
     _limit = 0.0
 
 
+async def show(door: UnitSaver, thread_id: str, lease: RunLease, *, ends: bool = False) -> None:
+    """Return once a unit is stored that takes the thread, or lets go of it. Raises LeaseLostError if another has it."""
+    shown = lease.shown(ends=ends)
+    ack = await door.send(door.encode(Unit(thread_id, "", lease=shown)))
+    lease.sent(shown, ack)
+    await ack.wait()
+
+
+async def give_back(door: UnitSaver, thread_id: str, lease: RunLease) -> None:
+    """Let go of the thread if it is still held, whoever cancels.
+
+    What keeps that from being stored is not the run's concern: everything else of it is, and the saver tries again.
+    """
+    if lease.held:
+        with suppress(PersistenceError):
+            await outlast(partial(show, door, thread_id, lease, ends=True))
+
+
 class Legacy:
     """The thread of a run that died, held by who goes on with it; runs inside show its lease."""
 
@@ -158,24 +177,15 @@ class Legacy:
 
     async def take(self) -> None:
         """Return once the thread is taken. Raises LeaseLostError if another was faster."""
-        await self._store(ends=False)
+        await show(self._saver, self._thread_id, self._lease)
 
     async def let_go(self) -> None:
         """Let others have the thread; it need not have been taken. Likewise."""
-        await self._store(ends=True)
+        await show(self._saver, self._thread_id, self._lease, ends=True)
 
     async def leave(self) -> None:
         """Let go of the thread if it is still held; if that cannot be stored, the saver tries again."""
-        if self._lease.held:
-            with suppress(PersistenceError):
-                await outlast(self.let_go)
-
-    async def _store(self, *, ends: bool) -> None:
-        unit = Unit(self._thread_id, "", lease=self._lease.shown(ends=ends))
-        ack = await self._saver.send(self._saver.encode(unit))
-        assert unit.lease is not None  # noqa: S101 - see above
-        self._lease.sent(unit.lease, ack)
-        await ack.wait()
+        await give_back(self._saver, self._thread_id, self._lease)
 
 
 @asynccontextmanager
