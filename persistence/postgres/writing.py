@@ -70,6 +70,7 @@ async def _store(session: Session, rows: Merged) -> None:
     parts = {
         "beat": None if rows.beat is None else (rows.beat.owner, rows.beat.seconds),
         "leases": [_asked(move) for move in leases],
+        "moved": [_asked(move) for move in leases if move.writes],
         "checkpoints": [_checkpoint(row) for row in checkpoints],
         "blobs": [row[:5] for row in rows.blobs],
         "writes": [(*row[:7], row[8]) for row in rows.writes],

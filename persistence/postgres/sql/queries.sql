@@ -1,6 +1,6 @@
 -- commit --
 -- Store a batch of units; see the function.
-SELECT refused, head FROM checkpoint_commit_2($1::text::jsonb, $2, $3, $4);
+SELECT refused, head FROM checkpoint_commit_3($1::text::jsonb, $2, $3, $4);
 
 -- holds --
 -- One row, if a checkpoint is stored.
