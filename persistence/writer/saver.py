@@ -49,6 +49,8 @@ class GroupCommitSaver(Homed, RowSaver):
         self._limits = limits
         self._actor: PersistenceActor | None = None
         self._nursery: TaskGroup | None = None
+        self._keeping: anyio.CancelScope | None = None
+        """Around the keeper of leases, where there is one."""
 
     async def __aenter__(self) -> Self:
         """Open the database and start the persistence actor.
@@ -64,7 +66,8 @@ class GroupCommitSaver(Homed, RowSaver):
         await self._nursery.__aenter__()
         self._nursery.start_soon(self._actor.run, name=f"persistence actor of {self!r}")
         if holdings is not None:
-            self._nursery.start_soon(keep, self._actor, holdings, name=f"lease keeper of {self!r}")
+            self._keeping = anyio.CancelScope()
+            self._nursery.start_soon(self._keep, self._actor, holdings, self._keeping, name=f"lease keeper of {self!r}")
         return self
 
     async def __aexit__(
@@ -82,7 +85,10 @@ class GroupCommitSaver(Homed, RowSaver):
             try:
                 await outlast(actor.stopped.wait)
             finally:
-                nursery.cancel_scope.cancel()  # the keeper; the actor has ended
+                # Not by the nursery's own scope: a cancel that the program has caught and not taken back, here or in a
+                # task group of asyncio, would let that scope's cancel through to the program.
+                if self._keeping is not None:
+                    self._keeping.cancel()
                 await home.leave(nursery, self)
         finally:
             self._actor = self._nursery = None
@@ -90,6 +96,11 @@ class GroupCommitSaver(Homed, RowSaver):
                 await outlast(self._backend.close)
             finally:
                 self._home = None
+
+    @staticmethod
+    async def _keep(actor: PersistenceActor, holdings: Holdings, scope: anyio.CancelScope) -> None:
+        with scope:
+            await keep(actor, holdings)
 
     async def asetup(self) -> None:
         """Create or migrate the tables; opening the saver does it already."""
