@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
+from inspect import iscoroutinefunction
 from numbers import Real
 from typing import Any, Literal
 
@@ -73,6 +75,9 @@ class RetryPolicy:
         several = isinstance(wanted, Sequence) and not isinstance(wanted, str)
         if not (all(map(_is_failure, wanted)) if several else _is_failure(wanted) or _is_predicate(wanted)):
             msg = f"retry_on must be an exception class, several, or a function of the exception, got {wanted!r}."
+            raise TypeError(msg)
+        if _is_async(wanted):
+            msg = f"retry_on must be a plain function, as what an async one returns is always true; got {wanted!r}."
             raise TypeError(msg)
 
     def matches(self, error: Exception) -> bool:
@@ -153,6 +158,9 @@ class CachePolicy:
         if self.key_func is not None and not callable(self.key_func):
             msg = f"key_func must be a function of the node's input, got {self.key_func!r}."
             raise TypeError(msg)
+        if _is_async(self.key_func):
+            msg = f"key_func must be a plain function, which waits for nothing, got {self.key_func!r}."
+            raise TypeError(msg)
         if self.ttl is not None:
             _check_number("ttl", self.ttl)
             if not self.ttl >= 0:
@@ -172,6 +180,12 @@ def _check_number(name: str, value: object) -> None:
 
 def _is_failure(kind: object) -> bool:
     return isinstance(kind, type) and issubclass(kind, BaseException)
+
+
+def _is_async(function: Any) -> bool:
+    while isinstance(function, partial):
+        function = function.func
+    return iscoroutinefunction(function) or iscoroutinefunction(getattr(function, "__call__", None))
 
 
 def _is_predicate(function: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -190,3 +191,20 @@ def test_a_result_is_not_kept_for_less_than_no_time() -> None:
     with pytest.raises(ValueError, match="ttl must not be negative"):
         CachePolicy(ttl=-1)
     assert CachePolicy(ttl=0.5).ttl == 0.5
+
+
+class Asking:
+    async def __call__(self, _given: Any) -> bool:
+        return False
+
+
+async def asked(_given: Any) -> bool:
+    return False
+
+
+@pytest.mark.parametrize("function", [asked, partial(asked), Asking()], ids=["function", "partial", "object"])
+def test_functions_that_must_answer_at_once_are_not_async(function: Any) -> None:
+    with pytest.raises(TypeError, match="retry_on must be a plain function"):
+        RetryPolicy(retry_on=function)
+    with pytest.raises(TypeError, match="key_func must be a plain function"):
+        CachePolicy(key_func=function)
