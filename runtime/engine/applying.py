@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from runtime.channels import (
+    MISSING,
     AnyValue,
     BaseChannel,
     BinaryOperatorAggregate,
@@ -21,7 +22,7 @@ from runtime.channels import (
 from runtime.channels.reducers import overwritten, replacement
 from runtime.engine.scheduling import due_nodes
 from runtime.errors import InvalidUpdateError
-from runtime.types.constants import RESERVED
+from runtime.types.constants import RESERVED, TASKS
 from runtime.types.telling import add_note
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def fold(cells: Cells, writes: Iterable[Writes], ran: dict[str, tuple[str, ...]]
             updated.add(key)
     if bump and cells.volatile:
         _clear(cells, [key for key in cells.volatile if key not in grouped], updated, version)
-    if bump and cells.deferred and updated.isdisjoint(cells.plan.subscribers):
+    if bump and cells.deferred and TASKS not in updated and updated.isdisjoint(cells.plan.subscribers):
         _finish(cells, updated, version)
     cells.updated = updated if bump or cells.updated is None else cells.updated | updated
 
@@ -80,7 +81,7 @@ def fold_loose(cells: Cells, writes: Writes) -> None:
     """
     due = {trigger for node in due_nodes(cells) for trigger in node.triggers}
     fold(cells, [[write for write in writes if write[0] not in due]], {}, bump=False)
-    if cells.deferred and not due_nodes(cells):
+    if cells.deferred and not due_nodes(cells) and cells.peek(TASKS) is MISSING:
         updated: set[str] = set()
         _finish(cells, updated, cells.next_version())
         cells.updated = updated if cells.updated is None else cells.updated | updated

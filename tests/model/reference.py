@@ -72,14 +72,15 @@ class Reference:
     # ---- what is seen ----
 
     def due(self, saved: Saved) -> list[Task]:
-        """Return the tasks of a checkpoint's superstep; deferred nodes only where no other node is triggered."""
+        """Return the tasks of a checkpoint's superstep; deferred nodes only where nothing else is to run."""
         if saved.given is not None:
             return [Task(0, START)]
         return sorted(Task(0, name) for name in self._names(saved)) + list(saved.parts)
 
     def _names(self, saved: Saved) -> set[str]:
         names = saved.triggered | {join.target for join in self._complete(saved)}
-        return ({name for name in names if not self.shape.nodes[name].deferred} or set(names)) | saved.sent
+        others = {name for name in names if not self.shape.nodes[name].deferred}
+        return (others if others or saved.parts else set(names)) | saved.sent
 
     def live(self) -> tuple[Values, list[str], list[str]]:
         """Return the newest values, with what has finished since; what is left to run; what is asked."""
@@ -131,7 +132,7 @@ class Reference:
             saved.commanded = True
         saved.values = folded(saved.values, {Task(0, ""): Writes(values)})
         names = self._names(saved)
-        if goto and self.shape.nodes[goto].deferred and names:
+        if goto and self.shape.nodes[goto].deferred and (names or saved.parts):
             saved.later |= {goto} - names
         elif goto:
             saved.sent |= {goto}

@@ -7,7 +7,7 @@ from random import Random
 import anyio
 import pytest
 
-from tests.model.beside import LANGGRAPH, OURS, Thread, deeds_by, without_failures
+from tests.model.beside import LANGGRAPH, OURS, Thread, comparable, deeds_by
 from tests.model.shapes import shape_by
 
 
@@ -21,7 +21,7 @@ def test_the_two_show_the_same(start: int) -> None:
 
 async def compared(seed: int) -> None:
     chance = Random(seed)
-    shape = without_failures(shape_by(chance))
+    shape = comparable(shape_by(chance))
     deeds = deeds_by(chance, shape)
     here, there = Thread(OURS, shape), Thread(LANGGRAPH, shape)
     for deed in deeds:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from runtime.errors import EmptyInputError
-from runtime.types import Command, interrupt
+from runtime.types import Command, Send, interrupt
 from tests.stories.graphs import CONFIG, chain, history, note
 
 pytestmark = pytest.mark.anyio
@@ -82,6 +82,15 @@ async def test_a_command_to_a_deferred_node_runs_it(saver: Any) -> None:
     graph = builder.compile(checkpointer=saver)
     await graph.ainvoke({"log": ["in"]}, CONFIG)
     assert (await graph.ainvoke(Command(goto="last"), CONFIG))["log"] == ["in", "x", "last"]
+
+
+async def test_a_deferred_node_waits_for_what_the_command_sends(saver: Any) -> None:
+    builder = chain("x")
+    builder.add_node("part", note("part")).add_node("last", note("last"), defer=True)
+    graph = builder.compile(checkpointer=saver)
+    await graph.ainvoke({"log": ["in"]}, CONFIG)
+    command: Command[Any] = Command(goto=[Send("part", {}), "last"])
+    assert (await graph.ainvoke(command, CONFIG))["log"] == ["in", "x", "part", "last"]
 
 
 async def test_a_command_to_a_deferred_node_that_asks_leaves_it_where_it_is(saver: Any) -> None:

@@ -154,6 +154,17 @@ async def test_a_deferred_node_waits_until_nothing_else_is_due(saver: Any) -> No
     assert [s.next for s in await history(graph)] == [(), ("d",), ("b2",), ("a1", "b1"), ("__start__",)]
 
 
+async def test_a_deferred_node_waits_for_sends_too(saver: Any) -> None:
+    """It is led to before they have run, and after; it runs once."""
+    builder = StateGraph(Log).add_node("a", note("a")).add_node("part", note("part"))
+    builder.add_node("d", note("d"), defer=True)
+    builder.add_edge(START, "a").add_edge("a", "d").add_edge("part", "d")
+    builder.add_conditional_edges("a", lambda _state: [Send("part", {}), Send("part", {})], ["part"])
+    graph = builder.compile(checkpointer=saver)
+    assert (await graph.ainvoke({}, CONFIG))["log"] == ["a", "part", "part", "d"]
+    assert [s.next for s in await history(graph)] == [(), ("d",), ("part", "part"), ("a",), ("__start__",)]
+
+
 async def test_a_deferred_join_waits_for_its_sources_and_the_rest() -> None:
     builder = StateGraph(Log)
     for name in ("a", "b", "c1", "c2"):

@@ -294,7 +294,7 @@ class Reference:
                     machine.sends.append(value)
                 elif kind == "join":
                     completed |= self._join(machine, *value)
-        if not (machine.fired or completed or starting):
+        if not (machine.fired or machine.sends or completed or starting):
             machine.released |= machine.patient
             machine.patient = set()
             machine.opened |= {
