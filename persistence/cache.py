@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
 
 from persistence.contracts.cache import BaseCache as CacheContract
 from persistence.contracts.cache import FullKey, Namespace
@@ -13,8 +16,19 @@ from persistence.serde.serializer import Serializer
 __all__ = ["BaseCache", "FullKey", "Namespace"]
 
 
-class BaseCache(CacheContract):
-    """Keeps results of nodes; ``aget``, ``aset`` and ``aclear`` are what a cache of your own has to have."""
+ValueT = TypeVar("ValueT", default=Any)
+"""What a cache keeps."""
+
+
+class BaseCache(CacheContract, Generic[ValueT], metaclass=ABCMeta):
+    """Keeps results of nodes; ``aget``, ``aset`` and ``aclear`` are what a cache of your own has to have.
+
+    Every cache of this project counts as an instance of it, for programs that ask.
+    """
+
+    @classmethod
+    def __subclasshook__(cls, other: type) -> bool:
+        return True if cls is BaseCache and issubclass(other, CacheContract) else NotImplemented
 
     def __init__(self, *, serde: Any = None) -> None:
         """Take what turns values into bytes: ``self.serde.dumps_typed(value)``, ``loads_typed``; safe by default."""

@@ -6,8 +6,11 @@ ones alone, which the runtime calls in worker threads.
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
 
 from persistence.contracts.checkpoint import (
     CHECKPOINT_FORMAT,
@@ -60,6 +63,9 @@ __all__ = [
     "uuid6",
 ]
 
+VersionT = TypeVar("VersionT", default=Any)
+"""Of what kind a saver's channel versions are."""
+
 LATEST_VERSION = CHECKPOINT_FORMAT
 """Of the form of checkpoints."""
 
@@ -67,8 +73,15 @@ ChannelVersions = dict[str, Any]
 """Channel to version; versions of one channel can be compared."""
 
 
-class BaseCheckpointSaver(SaverContract):
-    """Keeps the checkpoints and pending writes of threads; see the methods."""
+class BaseCheckpointSaver(SaverContract, Generic[VersionT], metaclass=ABCMeta):
+    """Keeps the checkpoints and pending writes of threads; see the methods.
+
+    Every saver of this project counts as an instance of it, for programs that ask.
+    """
+
+    @classmethod
+    def __subclasshook__(cls, other: type) -> bool:
+        return True if cls is BaseCheckpointSaver and issubclass(other, SaverContract) else NotImplemented
 
     def __init__(self, *, serde: Any = None) -> None:
         """Take what turns values into bytes: ``self.serde.dumps_typed(value)``, ``loads_typed``; safe by default."""

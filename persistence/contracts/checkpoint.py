@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypedDict
 
 if TYPE_CHECKING:
     from persistence.contracts.lease import Lease
@@ -87,16 +87,36 @@ class Mark:
     """Length of the value at that version."""
 
 
-class CheckpointTuple(NamedTuple):
-    """A checkpoint with its surroundings, as a saver returns it."""
-
+class _Surroundings(NamedTuple):
     config: dict[str, Any]
     checkpoint: Checkpoint
     metadata: dict[str, Any]
     parent_config: dict[str, Any] | None = None
     pending_writes: list[PendingWrite] | None = None
-    lineage: Mapping[str, tuple[Mark, ...]] | None = None
-    """Per growing channel, oldest first: the marks that its stored value rests on, itself last."""
+
+
+class CheckpointTuple(_Surroundings):
+    """A checkpoint with its surroundings, as a saver returns it: five fields, as programs unpack it."""
+
+    lineage: Mapping[str, tuple[Mark, ...]] | None
+    """Per growing channel, oldest first: the marks that its stored value rests on, itself last. No field."""
+
+    def __new__(
+        cls,
+        config: dict[str, Any],
+        checkpoint: Checkpoint,
+        metadata: dict[str, Any],
+        parent_config: dict[str, Any] | None = None,
+        pending_writes: list[PendingWrite] | None = None,
+        lineage: Mapping[str, tuple[Mark, ...]] | None = None,
+    ) -> Self:
+        """Take the fields, and what the stored values rest on."""
+        made = super().__new__(cls, config, checkpoint, metadata, parent_config, pending_writes)
+        made.lineage = lineage
+        return made
+
+    def _replace(self, **changes: Any) -> Self:
+        return type(self)(**{**self._asdict(), "lineage": self.lineage, **changes})
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ def built(graph: CompiledStateGraph, given: Any) -> Any:
             takes may be something else than what it makes.
     """
     schema = introspect(graph.builder.input_schema)
-    if schema.kind not in ("typeddict", "dataclass") or not isinstance(given, dict):
+    if schema.kind not in ("typeddict", "annotated", "dataclass") or not isinstance(given, dict):
         return given
     hints = fields_of(schema.type)
     made = dict(given)

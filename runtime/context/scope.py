@@ -244,6 +244,7 @@ class Scope:
                 "metadata": metadata,
                 "configurable": configurable,
                 "recursion_limit": call.recursion_limit,
+                "callbacks": None,
             }
             # They name the call; what a node calls has names of its own.
             self._config.pop("run_name", None)

@@ -410,11 +410,12 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
 
 
 def _name_of(function: Any) -> str:
-    plain = function
-    while hasattr(plain, "func") and not hasattr(plain, "__name__"):
-        plain = plain.func
-    name = getattr(plain, "__name__", None) or getattr(plain, "name", None)
-    return name if isinstance(name, str) else type(plain).__name__
+    """Return the name of a function or runnable, or of an object's class: a partial's is ``partial``."""
+    if hasattr(function, "invoke") and hasattr(function, "get_name"):
+        name = function.get_name()
+    else:
+        name = getattr(function, "__name__", None)
+    return name if isinstance(name, str) else type(function).__name__
 
 
 def _handler(function: Any) -> Any:

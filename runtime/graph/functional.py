@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, update_wrapper, wraps
 from inspect import Parameter
 from math import inf
 from types import SimpleNamespace
-from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar, get_args, get_origin, overload
 
 from runtime.actors.calling import Call
 from runtime.channels import LastValue
@@ -245,14 +245,18 @@ class entrypoint:  # noqa: N801 - LangGraph's public name
             source=START,
             mapper=_results,
         )
+        hints = annotations_of(func)
+        taken, returned = hints.get(next(iter(_parameters(func))), object), hints.get("return", object)
+        if get_origin(returned) is entrypoint.final:
+            returned = get_args(returned)[0]
         plan = Plan(
             name=name,
             nodes={name: node},
             state={END: LastValue(object, END), PREVIOUS: LastValue(object, PREVIOUS)},
             internal={},
             managed={},
-            input_schema=bare,
-            output_schema=bare,
+            input_schema=replace(bare, type=taken),
+            output_schema=replace(bare, type=returned),
             input_keys=frozenset(),
             output_keys=(END,),
             bare=False,
@@ -265,8 +269,9 @@ class entrypoint:  # noqa: N801 - LangGraph's public name
             caching=caching_for(self._cache, plan),
             context_schema=self._context_schema,
         )
-        hints = tuple(annotations_of(func).values())
-        described: Any = SimpleNamespace(state_schema=object, input_schema=object, output_schema=object, hints=hints)
+        described: Any = SimpleNamespace(
+            state_schema=object, input_schema=object, output_schema=object, hints=tuple(hints.values())
+        )
         graph: Any = CompiledStateGraph(described, program)
         update_wrapper(graph, func, updated=())
         compiled: CompiledStateGraph[Any, Any, Any, Any] = graph

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, is_typeddict
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import typing_extensions as te
 
 from runtime.graph.alone import LoneNode
+from runtime.schema.hints import class_of, fields_of, kind_of
 from runtime.types.constants import NS_SEP
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Inspectable:
 
         Args:
             namespace: only the one that this node runs; ``"outer|inner"`` for one inside another.
-            recurse: also those inside of them.
+            recurse: also those inside of them, unless one is named.
 
         """
         first, _, inner = (namespace or "").partition(NS_SEP)
@@ -56,7 +57,7 @@ class Inspectable:
             found = node.subgraphs[0].graph
             if not inner:
                 yield name, found
-            if recurse or inner:
+            if inner or (recurse and not first):
                 for deeper, graph in found.get_subgraphs(namespace=inner or None, recurse=recurse):
                     yield f"{name}{NS_SEP}{deeper}", graph
 
@@ -90,7 +91,7 @@ def jsonschema(hint: Any) -> dict[str, Any]:
         import pydantic  # noqa: PLC0415 - optional
     except ImportError:
         return msgspec.json.schema(hint)
-    for known in (hint, *([_extended(hint)] if is_typeddict(hint) else ())):
+    for known in (hint, *([_extended(hint)] if kind_of(class_of(hint)) in ("typeddict", "annotated") else ())):
         try:
             return pydantic.TypeAdapter(known).json_schema()
         except (pydantic.PydanticUserError, pydantic.errors.PydanticSchemaGenerationError):
@@ -99,12 +100,15 @@ def jsonschema(hint: Any) -> dict[str, Any]:
 
 
 def _extended(hint: Any) -> Any:
-    """Return a TypedDict as one of ``typing_extensions``: before Python 3.12 pydantic takes no other."""
+    """Return a TypedDict as one of ``typing_extensions``: before Python 3.12 pydantic takes no other.
+
+    Of another class with annotations, one with its keys: that is what graphs take for it.
+    """
     fields = {}
-    for key, field in te.get_type_hints(hint, include_extras=True).items():
+    for key, field in fields_of(hint).items():
         marked: Any = te.get_origin(field)
         plain = te.get_args(field)[0] if marked in (te.Required, te.NotRequired) else field
-        fields[key] = plain if key in hint.__required_keys__ else te.NotRequired[plain]
+        fields[key] = plain if key in getattr(hint, "__required_keys__", (key,)) else te.NotRequired[plain]
     extended: Any = te.TypedDict(hint.__name__, fields)  # type: ignore[misc]
     extended.__doc__ = hint.__doc__
     return extended

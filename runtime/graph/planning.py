@@ -142,7 +142,7 @@ def _seen_by(asked: Schema | None, state: Schema, own: Schema | None) -> Schema:
     """Return what a router sees: its own annotation, else the state (with the node's private keys)."""
     if asked is not None:
         return state if asked.type is state.type else asked
-    if own is not None and own.kind == "typeddict" and state.kind == "typeddict":
+    if own is not None and {own.kind, state.kind} <= {"typeddict", "annotated"}:
         return replace(state, channels={**own.channels, **state.channels})
     return state
 

@@ -199,6 +199,9 @@ class Editor:
         if self.parent is None:
             msg = f"Thread {self.thread_id!r} is empty: there is nothing to copy."
             raise InvalidUpdateError(msg)
+        if values is not None and not isinstance(values, (list, tuple)):
+            msg = f"A copy takes None, or a list of (values, as_node) to apply on top, not {values!r}."
+            raise InvalidUpdateError(msg)
         updates = None if values is None else [StateUpdate(*update) for update in values]
         self.parent = self.grandparent
         await self._record("fork")
@@ -247,6 +250,8 @@ class Editor:
         if len(nodes) == 1:  # a workflow function; a graph with one node has START beside it
             return next(iter(nodes))
         ran = [node for node in self.cells.seen if node in nodes]
+        if len(ran) > 1:  # what ran by a Send alone has seen no trigger, and gives way
+            ran = [node for node in ran if self.cells.seen[node]] or ran
         if len(ran) == 1:
             return ran[0]
         if not ran:

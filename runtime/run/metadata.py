@@ -9,6 +9,8 @@ from runtime.types.constants import BRANCH, CALLERS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+_FIRST: Final = ("source", "step", "parents")
+
 CALLER: Final = "caller"
 """Metadata of a subgraph that keeps its state between calls: the task that made the call."""
 
@@ -26,5 +28,7 @@ def callers_in(metadata: Mapping[str, Any]) -> Sequence[str]:
 
 
 def visible(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata that observers see: what a branch notes is the runs' own."""
-    return {key: value for key, value in metadata.items() if key != BRANCH or not isinstance(value, dict)}
+    """Return the metadata that observers see, source, step and parents first: what a branch notes is the runs' own."""
+    shown = {key: metadata[key] for key in _FIRST if key in metadata}
+    shown |= {key: value for key, value in metadata.items() if key != BRANCH or not isinstance(value, dict)}
+    return shown

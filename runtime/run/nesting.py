@@ -211,8 +211,8 @@ def _config(program: Program, around: CallConfig, given: Mapping[str, Any] | Non
     inherited["configurable"]["checkpoint_ns"] = ns
     if "__pregel_task_id" in ((given or {}).get("configurable") or {}):
         for key in ("tags", "callbacks"):  # the node's own config, passed on, has them already
-            if key in (given or {}):
-                inherited.pop(key, None)
+            if key in own:
+                inherited[key] = own.pop(key)
     if "callbacks" in inherited:
         inherited["callbacks"] = passed_down(inherited["callbacks"])
     return parse_config(merge_configs(inherited, program.defaults, own))

@@ -256,7 +256,7 @@ class Opening:
         tasks = self._tasks()
         answered: list[Task] = []
         on_the_way = self._on_the_way(tasks)
-        replaying = self._replays(addressed=addressed, on_the_way=bool(on_the_way))
+        replaying = self._replays(addressed=addressed, superseded=superseded, on_the_way=bool(on_the_way))
         if not replaying:
             match(tasks, self.saved.pending_writes)
             try:
@@ -313,12 +313,17 @@ class Opening:
             return []
         return [task for task in tasks if travel.leads_into(task.ns)]
 
-    def _replays(self, *, addressed: bool, on_the_way: bool) -> bool:
-        """Tell whether the tasks run anew, whatever is stored of them."""
-        travel = self.run.call.travel
+    def _replays(self, *, addressed: bool, superseded: bool, on_the_way: bool) -> bool:
+        """Tell whether the tasks run anew, whatever is stored of them.
+
+        An answer leaves what it does not reach; what a Command writes at a point that is past reaches all of them.
+        """
+        travel, given = self.run.call.travel, self.given
         if self.sent_back:
             return not on_the_way and not (travel is not None and travel.answering)
-        return addressed and not on_the_way and not isinstance(self.given, Command)
+        if isinstance(given, Command):
+            return superseded and not on_the_way and given.resume is None
+        return addressed and not on_the_way
 
     # ---- answers -----------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ import typing_extensions as te
 
 from runtime.errors import GraphDefinitionError
 
-Kind = Literal["typeddict", "dataclass", "struct", "pydantic", "bare"]
+Kind = Literal["typeddict", "dataclass", "struct", "pydantic", "annotated", "bare"]
 
 _QUALIFIERS: Final = frozenset({te.Required, te.NotRequired, te.ReadOnly, te.Final})
 
@@ -44,9 +44,10 @@ def class_of(schema: Any) -> type | None:
 
 
 def kind_of(cls: type | None) -> Kind:
-    """Tell how a class keeps its fields; NamedTuples and other annotated classes count as dataclasses.
+    """Tell how a class keeps its fields.
 
-    They share what matters: annotations say what the fields are, and calling the class with them makes an instance.
+    NamedTuples and other classes with annotations are ``annotated``: they say what the fields are, and nodes get a
+    dict, for nothing tells how an instance is made of some of its fields.
     """
     if cls is None or cls.__module__ in ("builtins", "typing", "collections.abc"):
         return "bare"
@@ -59,7 +60,7 @@ def kind_of(cls: type | None) -> Kind:
     if dataclasses.is_dataclass(cls):
         return "dataclass"
     if not issubclass(cls, Enum) and any(map(_is_annotated, cls.__mro__)):
-        return "typeddict" if issubclass(cls, dict) else "dataclass"
+        return "typeddict" if issubclass(cls, dict) else "annotated"
     return "bare"
 
 

@@ -37,7 +37,7 @@ def aliases_of(schema: Any, kind: Kind, keys: Iterable[str]) -> dict[str, str]:
 
 def builders_of(schema: Any, kind: Kind, validators: Mapping[str, Validator]) -> tuple[Build | None, Build | None]:
     """Return how to make a node's input, and how where the keys with validators are known to be valid."""
-    if kind == "typeddict":
+    if kind in ("typeddict", "annotated"):
         return None, None
     if kind == "pydantic":
         model = Model(schema)

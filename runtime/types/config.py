@@ -219,12 +219,12 @@ def _misplaced(name: str, found: str) -> ConfigError:
 def _storable(raw: RunnableConfig, configurable: dict[str, Any]) -> dict[str, Any]:
     """Return the scalars that checkpoints can keep; other settings are the program's own affair."""
     stored: dict[str, Any] = {}
-    for source in (configurable, raw.get("metadata") or {}):
+    for source in (raw.get("metadata") or {}, configurable):
         for key, value in source.items():
             if isinstance(value, (str, int, float)) and _keeps(key):
                 scalar = _scalar(key, value)
                 if scalar is not None:
-                    stored[key] = scalar
+                    stored.setdefault(key, scalar)
     return stored
 
 

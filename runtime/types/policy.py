@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from inspect import iscoroutinefunction
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Generic, Literal
+
+from typing_extensions import TypeVar
 
 Durability = Literal["exit", "async", "sync"]
 """When checkpoints become durable: at the end of the run, behind it, or before the next superstep."""
@@ -60,6 +62,10 @@ class RetryPolicy:
     """Add a random part of up to one second to each pause."""
     retry_on: type[BaseException] | Sequence[type[BaseException]] | Callable[[Exception], bool] = default_retry_on
     """Which failures: a class, several, or a predicate."""
+
+    def _replace(self, **changes: Any) -> RetryPolicy:
+        """Return the policy with some fields changed, as named tuples do: it is one in LangGraph."""
+        return replace(self, **changes)
 
     def __post_init__(self) -> None:
         for name in ("initial_interval", "backoff_factor", "max_interval", "max_attempts"):
@@ -141,15 +147,20 @@ class TimeoutPolicy:
         return cls(run_timeout=value)
 
 
+KeyFunctionT_co = TypeVar(
+    "KeyFunctionT_co", covariant=True, bound=Callable[..., str | bytes], default=Callable[..., str | bytes]
+)
+
+
 @dataclass(frozen=True, slots=True)
-class CachePolicy:
+class CachePolicy(Generic[KeyFunctionT_co]):
     """Keep a node's result for equal inputs.
 
     The input is all that counts: what else the node reads, as ``runtime.context``, its config, the store or the clock,
     is no part of the key. Where the result depends on such things, let them come with the state, or do not cache it.
     """
 
-    key_func: Callable[..., str | bytes] | None = None
+    key_func: KeyFunctionT_co | None = None
     """Makes the key from the node's input; by default the whole stored form of the input."""
     ttl: float | None = None
     """Seconds; None keeps it until it is cleared."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import sys
 from types import ModuleType
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 from uuid import UUID
 
 import langgraph.callbacks
@@ -23,10 +23,11 @@ import persistence.store
 from persistence import saver
 from persistence.cache import BaseCache, FullKey, Namespace
 from persistence.errors import InvalidNamespaceError
-from persistence.memory import InMemoryStore
-from persistence.postgres import PostgresStore
+from persistence.memory import InMemoryCache, InMemorySaver, InMemoryStore
+from persistence.postgres import PostgresSaver, PostgresStore
 from persistence.postgres.options import pooled
 from persistence.saver import BaseCheckpointSaver, CheckpointTuple
+from persistence.sqlite import SqliteSaver
 from runtime import callbacks, channels, errors
 from runtime.graph import START, StateGraph
 from runtime.runtime import ExecutionInfo, Runtime
@@ -203,6 +204,10 @@ class State(TypedDict):
     n: int
 
 
+class Grown(TypedDict):
+    log: Annotated[list[str], operator.add]
+
+
 class Ported(BaseCache):
     """A cache as it is written for LangGraph."""
 
@@ -320,3 +325,42 @@ def test_the_same_names_of_graphs(name: str, suffix: str | None) -> None:
         graph = builder.add_node("a", lambda state: state).add_edge(start, "a").compile(name=name)
         found.append((graph.get_name(suffix), graph.get_name(suffix, name="Other")))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("kind", [InMemorySaver, SqliteSaver, PostgresSaver], ids=["memory", "sqlite", "postgres"])
+def test_savers_count_as_savers(kind: type) -> None:
+    """For programs that ask, or have a library ask: pydantic settings with a saver in them."""
+    assert issubclass(kind, BaseCheckpointSaver)
+
+    class Own(BaseCheckpointSaver[int]):
+        pass
+
+    assert issubclass(Own, BaseCheckpointSaver)
+    assert not issubclass(kind, Own)
+    assert not issubclass(dict, BaseCheckpointSaver)
+
+
+def test_caches_count_as_caches() -> None:
+    assert isinstance(InMemoryCache(), BaseCache)
+    assert isinstance(Ported(), BaseCache)
+    assert not isinstance(InMemoryCache(), Ported)
+    assert not isinstance({}, BaseCache)
+    assert BaseCache[int] is not None
+
+
+def test_a_saved_checkpoint_has_five_fields() -> None:
+    """What rests beside them is no field: programs unpack it."""
+    with InMemorySaver() as kept:
+        builder = StateGraph(Grown).add_node("a", lambda _state: {"log": ["a"]}).add_edge(START, "a")
+        config = {"configurable": {"thread_id": "1"}}
+        builder.compile(kept).invoke({"log": ["in"]}, config)
+        found = kept.get_tuple(config)
+        assert found is not None
+        _, checkpoint, metadata, parent, writes = found
+        assert (checkpoint["channel_values"], metadata["step"], writes) == ({"log": ["in", "a"]}, 1, [])
+        assert parent is not None
+        assert found._fields == langgraph.checkpoint.base.CheckpointTuple._fields
+        assert found.lineage is not None
+        replaced = found._replace(pending_writes=None)
+        assert (replaced.pending_writes, replaced.lineage) == (None, found.lineage)
+        assert found == (*found[:4], [])

@@ -159,7 +159,7 @@ async def test_nodes_may_be_named_by_their_functions() -> None:
     builder: Graph = StateGraph(Log)
     for function in (a, functools.partial(b), Callable_(), Named(), lambda _state: None):
         builder.add_node(function)
-    assert list(builder.nodes) == ["a", "b", "Callable_", "by attribute", "<lambda>"]
+    assert list(builder.nodes) == ["a", "partial", "Callable_", "Named", "<lambda>"]
 
 
 async def test_a_sequence_runs_in_a_row() -> None:

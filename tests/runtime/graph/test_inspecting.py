@@ -1,6 +1,7 @@
 """What a compiled graph tells of itself: nodes that can be called alone, subgraphs, JSON schemas."""
 
 # Annotations are evaluated at once here: the classes below are local to their tests.
+import operator
 import sys
 from dataclasses import dataclass
 from typing import Annotated, Any, Required, TypedDict
@@ -88,6 +89,7 @@ async def test_subgraphs_are_told_by_the_names_of_their_nodes() -> None:
     ((name, found),) = graph.get_subgraphs(namespace="out|in")
     assert (name, await found.ainvoke({})) == ("out|in", {"log": ["x"]})
     assert list(graph.get_subgraphs(namespace="plain")) == []
+    assert [name for name, _ in graph.get_subgraphs(namespace="out", recurse=True)] == ["out"]
 
 
 class Elsewhere:
@@ -231,4 +233,41 @@ def test_a_workflow_tells_of_itself() -> None:
     assert list(flow.nodes) == ["flow"]
     assert flow.nodes["flow"].invoke({}) == {"log": ["x"]}
     assert [name for name, _ in flow.get_subgraphs()] == ["flow"]
-    assert flow.get_input_jsonschema() == {}
+    assert flow.get_input_jsonschema() == {"additionalProperties": True, "type": "object"}
+
+
+@dataclass
+class Shape:
+    """What a workflow takes."""
+
+    sides: list[int]
+
+
+async def test_a_workflow_tells_what_its_function_says() -> None:
+    @entrypoint()
+    async def typed(given: Shape) -> list[int]:
+        return [len(given.sides)]
+
+    @entrypoint()
+    async def remembering(given: int, *, previous: Any = None) -> entrypoint.final[str, int]:
+        return entrypoint.final(value=str(previous), save=given)
+
+    @entrypoint()
+    async def bare(given):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - what it is
+        return given
+
+    assert typed.get_input_jsonschema()["properties"]["sides"]["type"] == "array"
+    assert typed.get_output_jsonschema() == {"type": "array", "items": {"type": "integer"}}
+    assert remembering.get_input_jsonschema() == {"type": "integer"}
+    assert remembering.get_output_jsonschema() == {"type": "string"}
+    assert (bare.get_input_jsonschema(), bare.get_output_jsonschema()) == ({}, {})
+
+
+async def test_a_class_that_only_has_annotations_has_a_schema() -> None:
+    class Plain:
+        a: int
+        log: Annotated[list[str], operator.add]
+
+    graph = StateGraph(Plain).add_node("a", lambda _s: {"log": ["x"]}).add_edge(START, "a").compile()
+    schema = graph.get_input_jsonschema()
+    assert (schema["required"], schema["properties"]["a"]["type"]) == (["a", "log"], "integer")

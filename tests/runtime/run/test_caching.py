@@ -120,7 +120,7 @@ async def test_a_key_func_that_raises_fails_its_node(cache: Any, saved: bool) ->
 
 
 async def test_a_key_is_text_or_bytes(cache: Any) -> None:
-    policy: Any = CachePolicy(key_func=lambda _state: 3)  # type: ignore[arg-type,return-value]
+    policy: Any = CachePolicy(key_func=lambda _state: 3)
     with pytest.raises(TypeError, match=r"key_func of node 'n' must return str or bytes, got int: 3"):
         await single(Note(), policy).compile(cache=cache).ainvoke({"a": 1})
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import typing
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import attrs
 import msgspec
@@ -266,6 +266,10 @@ class Plain:
         self.a = a
 
 
+class Shape(Protocol):
+    a: int
+
+
 @attrs.define
 class Attrs:
     a: int
@@ -273,16 +277,21 @@ class Attrs:
 
 
 @pytest.mark.parametrize(
-    ("schema", "keys", "values"),
-    [(Point, ["x", "y"], {"x": 1}), (Plain, ["a"], {"a": 1}), (Attrs, ["a", "log"], {"a": 1, "log": [2]})],
+    ("schema", "keys"), [(Point, ["x", "y"]), (Plain, ["a"]), (Attrs, ["a", "log"]), (Shape, ["a"])]
 )
-def test_other_classes_with_annotations(schema: Any, keys: list[str], values: dict[str, Any]) -> None:
+def test_other_classes_with_annotations(schema: Any, keys: list[str]) -> None:
+    """Say which keys there are; nodes get a dict, as nothing tells how an instance is made of some of its fields."""
     found = introspect(schema)
-    assert (found.kind, list(found.channels)) == ("dataclass", keys)
-    assert found.build is not None
-    built = found.build(values)
-    assert type(built) is schema
-    assert {key: getattr(built, key) for key in values} == values
+    assert (found.kind, list(found.channels)) == ("annotated", keys)
+    assert (found.build, found.rebuild) == (None, None)
+
+
+@pytest.mark.parametrize("given", [Point(1), Plain(1), Attrs(1)], ids=["named tuple", "plain class", "attrs"])
+def test_their_instances_are_writes(given: Any) -> None:
+    schema = introspect(type(given))
+    writes = schema.updates(given)
+    assert writes is not None
+    assert writes[0] == (next(iter(schema.channels)), 1)
 
 
 def test_a_struct() -> None:
