@@ -207,7 +207,7 @@ class NodeActor:
             if stage.hub is not None:
                 await stage.hub.returned(stage, lambda: scope.config.get("metadata"), result)
             return writes
-        return await self._route(context, scope, task, writes)
+        return await self._route(context, scope, task, writes, given if isinstance(given, dict) else None)
 
     async def write_out(
         self, context: Context, scope: Scope, task: Task, result: Any, received: Any = MISSING
@@ -243,15 +243,18 @@ class NodeActor:
         writes: list[tuple[str, Any]],
         shown: dict[str, Any],
     ) -> list[tuple[str, Any]]:
-        """Ask one router. It sees the state with this task's writes, and any other keys that the node returned."""
+        """Ask one router. It sees the state with this task's writes, and any other keys that the node returned.
+
+        If its annotation says what it sees, it gets no others.
+        """
         cells = self.stage.cells
         values = fresh_values(cells, branch.schema, writes, view)
         seen: Any
         if branch.schema.kind == "bare":
             seen = values.get(ROOT)
         else:
-            if branch.schema.build is None:
-                values = {**{key: value for key, value in shown.items() if key not in cells.plan.state}, **values}
+            if branch.schema.build is None and not branch.exact:
+                values = {**shown, **values}
             for key, manager in branch.schema.managed.items():
                 values[key] = manager.get(task.moment)
             seen = values if branch.schema.build is None else branch.schema.build(values)

@@ -28,6 +28,8 @@ class BranchPlan:
     """What of the state the router sees."""
     ends: Mapping[Any, str] | None
     """What the router's answers mean; None: they are names themselves."""
+    exact: bool = False
+    """Whether it sees the schema's keys alone, as its annotation asks; others see all that the node returned, too."""
 
 
 @dataclass(slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Self
 
@@ -10,6 +11,7 @@ from persistence.contracts.saver import takes_units
 from runtime.engine.vocabulary import register
 from runtime.engine.writing import require_node
 from runtime.errors import ConfigError
+from runtime.graph.arguments import check_saver, check_store
 from runtime.graph.batching import at_once, configs_of
 from runtime.graph.blocking import iterating, waiting
 from runtime.graph.breakpoints import breakpoints
@@ -17,7 +19,7 @@ from runtime.graph.inspecting import Inspectable
 from runtime.graph.outlining import Drawable
 from runtime.graph.stream import GraphStream
 from runtime.graph.threads import ThreadDoors, has_saver, require_thread
-from runtime.run.adapting import given
+from runtime.run.adapting import adapted, given
 from runtime.run.conducting import conduct
 from runtime.run.nesting import enclosing
 from runtime.run.program import Call, Program
@@ -72,10 +74,23 @@ class CompiledStateGraph(ThreadDoors, Inspectable, Drawable, Generic[StateT, Con
         """The saver, or None."""
         return given(self.program.saver)
 
+    @checkpointer.setter
+    def checkpointer(self, saver: Any) -> None:
+        """Give the runs that follow another."""
+        check_saver(saver)
+        self.program.saver = adapted(saver)
+        self._register_types()
+
     @property
     def store(self) -> Any:
         """The store, or None."""
         return self.program.store
+
+    @store.setter
+    def store(self, store: Any) -> None:
+        """Give the runs that follow another."""
+        check_store(store)
+        self.program.store = store
 
     @property
     def cache(self) -> Any:
@@ -94,10 +109,13 @@ class CompiledStateGraph(ThreadDoors, Inspectable, Drawable, Generic[StateT, Con
 
     def with_config(self, config: Mapping[str, Any] | None = None, **options: Any) -> Self:
         """Return the same graph with settings that every call starts from."""
+        copied = copy(self)
+        copied.program.defaults = merge_configs(self.program.defaults, config, options)
+        return copied
+
+    def __copy__(self) -> Self:
         program = self.program
-        merged = merge_configs(program.defaults, config, options)
-        copied = Program(**{**{slot: getattr(program, slot) for slot in Program.__slots__}, "defaults": merged})
-        return type(self)(self.builder, copied)
+        return type(self)(self.builder, Program(**{slot: getattr(program, slot) for slot in Program.__slots__}))
 
     def statistics(self) -> tuple[RunStatistics, ...]:
         """Return, for each run of this graph at work, where it stands and how full its buffers are."""
@@ -147,6 +165,8 @@ class CompiledStateGraph(ThreadDoors, Inspectable, Drawable, Generic[StateT, Con
             RuntimeLibraryError: see ``runtime.errors``; a node's own error comes as it is, with notes.
 
         """
+        if output_keys is None and self.program.plan.keyed:  # it is all that observers see of it, too
+            output_keys = self.program.plan.output_keys
         if stream_mode != "values":
             stream = self.astream(
                 input,

@@ -80,7 +80,13 @@ def plan_of(graph: StateGraph[Any, Any, Any, Any], name: str, aliases: dict[str,
         plan.joins = tuple(key for key, end in joined.get(node, ()) if end != END)
         plan.ends = END in ends.get(node, ()) or any(end == END for _, end in joined.get(node, ()))
         plan.branches = tuple(
-            BranchPlan(name, spec.call, _seen_by(asked.get((node, name)), guarded, own.get(node)), spec.ends)
+            BranchPlan(
+                name,
+                spec.call,
+                _seen_by(asked.get((node, name)), guarded, own.get(node)),
+                spec.ends,
+                exact=(node, name) in asked,
+            )
             for name, spec in graph.branches.get(node, {}).items()
         )
     return Plan(

@@ -229,21 +229,13 @@ def snapshot(program: Program, found: CheckpointTuple, *, live: bool) -> StateSn
     return StateSnapshot(
         values=values_of(cells, program.plan.state),
         next=tuple(task.name for task in left),
-        config=_config(address["thread_id"], ns, checkpoint["id"], around),
+        config=checkpoint_config(address["thread_id"], ns, checkpoint["id"], around),
         metadata=visible(found.metadata),
         created_at=checkpoint["ts"],
-        parent_config=_config(parent["thread_id"], ns, parent["checkpoint_id"], around) if parent else None,
+        parent_config=checkpoint_config(parent["thread_id"], ns, parent["checkpoint_id"], around) if parent else None,
         tasks=shown,
         interrupts=tuple(question for task in shown for question in task.interrupts),
     )
-
-
-def _config(thread_id: str, ns: str, checkpoint_id: str, parents: Mapping[str, str] | None) -> RunnableConfig:
-    """Return a checkpoint's address; inside a subgraph with the checkpoints of the graphs around it."""
-    config = checkpoint_config(thread_id, ns, checkpoint_id)
-    if parents:
-        config["configurable"]["checkpoint_map"] = {**parents, ns: checkpoint_id}
-    return config
 
 
 def _listed(task: Task) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 from collections.abc import Callable, Generator
 from math import inf
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -22,16 +22,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class TaskFuture(Generic[T]):
+class TaskFuture(concurrent.futures.Future[T]):
     """The result of a call.
 
     ``await`` it, as often as wanted; in a sync node ``result()`` waits for it. A wait that is cancelled (a timeout, a
     sibling in a task group that failed) cancels the call too, unless others wait for it as well.
+
+    It is a future of ``concurrent.futures`` for what handles several of them: ``wait``, ``as_completed``, callbacks.
     """
 
-    __slots__ = ("_abandoned", "_done", "_error", "_run", "_value", "_waiting", "heard", "task", "work")
-
     def __init__(self, task: CallTask, run: Conductor, abandoned: Callable[[TaskFuture[Any]], None]) -> None:
+        super().__init__()
+        self.set_running_or_notify_cancel()
         self.task = task
         self.work = anyio.CancelScope()
         """Around the call's work."""
@@ -69,12 +71,17 @@ class TaskFuture(Generic[T]):
         """Tell whether the call was cancelled."""
         return isinstance(self._error, NodeCancelledError)
 
-    def cancel(self) -> None:
-        """Cancel the call; whoever waits for it gets NodeCancelledError. A sync function is not stopped half-way."""
+    def cancel(self) -> bool:
+        """Cancel the call; whoever waits for it gets NodeCancelledError. A sync function is not stopped half-way.
+
+        Tells whether there was something to cancel.
+        """
+        pending = not self.done()
         if is_elsewhere(self._run.home_thread):
             from_thread.run_sync(self.work.cancel, token=self._run.home_token)
         else:
             self.work.cancel()
+        return pending
 
     def result(self, timeout: float | None = None) -> T:
         """Return the result, waiting for it in a sync node's thread.
@@ -130,11 +137,13 @@ class TaskFuture(Generic[T]):
         """Give it its result."""
         self._value = value
         self._done.set()
+        self.set_result(value)
 
     def fail(self, error: BaseException) -> None:
         """Give it its failure."""
         self._error = error
         self._done.set()
+        self.set_exception(error)
 
     async def ended(self) -> None:
         """Return once the call has ended, however it did; at once, and whatever is cancelled, if it has."""

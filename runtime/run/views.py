@@ -92,14 +92,14 @@ def checkpoint_view(run: Conductor) -> dict[str, Any]:
     """Return the newest checkpoint as the ``checkpoints`` stream shows it, with what is stored of its tasks."""
     source, step, parent, metadata = run.recorded or Recorded("loop", run.step - 1, None)
     if metadata is None:
-        metadata = {**run.config.stored, "source": source, "step": step, "parents": run.parents}
+        metadata = visible({**run.config.stored, "source": source, "step": step, "parents": run.parents})
     tasks = run.first_tasks
     if tasks is None:
         tasks = due(run.cells, Moment(run.checkpoint_id, run.ns, run.step, run.stop))
     where, thread = run.ns, run.config.thread_id or ""
     return {
-        "config": checkpoint_config(thread, where, run.checkpoint_id),
-        "parent_config": None if parent is None else checkpoint_config(thread, where, parent),
+        "config": checkpoint_config(thread, where, run.checkpoint_id, run.parents),
+        "parent_config": None if parent is None else checkpoint_config(thread, where, parent, run.parents),
         "values": values_of(run.cells, run.plan.state),
         "metadata": dict(metadata),
         "next": [task.name for task in tasks],

@@ -173,9 +173,14 @@ def parse_config(*configs: Mapping[str, Any] | None) -> CallConfig:
     )
 
 
-def checkpoint_config(thread_id: str, ns: str, checkpoint_id: str) -> RunnableConfig:
-    """Return the config that addresses one checkpoint."""
-    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": ns, "checkpoint_id": checkpoint_id}}
+def checkpoint_config(
+    thread_id: str, ns: str, checkpoint_id: str, parents: Mapping[str, str] | None = None
+) -> RunnableConfig:
+    """Return the config that addresses one checkpoint; inside a subgraph with those of the graphs around it."""
+    place: dict[str, Any] = {"thread_id": thread_id, "checkpoint_ns": ns, "checkpoint_id": checkpoint_id}
+    if parents:
+        place["checkpoint_map"] = {**parents, ns: checkpoint_id}
+    return {"configurable": place}
 
 
 def _thread_text(value: object) -> str:
