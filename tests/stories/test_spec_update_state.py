@@ -303,3 +303,59 @@ async def test_the_state_of_one_thread_is_not_another(saver: Any) -> None:
     await graph.aupdate_state(thread("other"), {"a": 5}, as_node="x")
     assert (await graph.aget_state(CONFIG)).values["a"] == 1
     assert (await graph.aget_state(thread("other"))).values == {"a": 5, "log": []}
+
+
+async def test_what_a_send_ran_gives_way_to_the_node_beside_it(saver: Any) -> None:
+    """Which node an update is made as, if nobody says."""
+    builder = StateGraph(Log).add_node("a", note("a")).add_node("sent", note("sent")).add_node("b", note("b"))
+    builder.add_edge(START, "a").add_conditional_edges("a", lambda _s: [Send("sent", {}), "b"], ["sent", "b"])
+    graph = builder.compile(saver)
+    await graph.ainvoke({}, CONFIG)
+    await graph.aupdate_state(CONFIG, {"log": ["edit"]})
+    assert (await graph.aget_state(CONFIG)).values["log"] == ["a", "b", "sent", "edit"]
+
+
+@pytest.mark.parametrize(
+    ("command", "log", "number"),
+    [
+        (Command(update={"a": 50}), ["x", "y", "z"], 52),
+        (Command(update={"a": 50}, goto="y"), ["x", "y", "z"], 52),
+        (Command(update={"a": 50}, goto="z"), ["x", "y", "z", "z"], 52),
+        (Command(goto="z"), ["x", "y", "z", "z"], 3),
+    ],
+)
+async def test_what_a_command_writes_at_a_point_that_is_past_reaches_what_follows(
+    saver: Any, command: Any, log: list[str], number: int
+) -> None:
+    """The nodes run anew: their stored results know nothing of it."""
+
+    def node(name: str) -> Any:
+        return lambda state: (
+            {"log": [name], "a": state["a"] + 1} if name != "z" or "y" in state["log"] else {"log": ["z"]}
+        )
+
+    graph = chain(*[(name, node(name)) for name in ("x", "y", "z")]).compile(saver)
+    await graph.ainvoke({"a": 0}, CONFIG)
+    before = await history(graph)
+    point = next(each for each in before if each.next == ("y",))
+    result = await graph.ainvoke(command, point.config)
+    assert (result["log"], result["a"]) == (log, number)
+    assert (await history(graph))[-len(before) :] == before
+
+
+async def test_what_had_finished_stays_finished_if_the_command_comes_at_the_head(saver: Any) -> None:
+    runs: list[str] = []
+
+    def good(_state: Any) -> dict[str, Any]:
+        runs.append("good")
+        return {"log": ["good"]}
+
+    def ask(_state: Any) -> dict[str, Any]:
+        return {"log": [interrupt("?")]}
+
+    builder = StateGraph(Log).add_node("good", good).add_node("ask", ask).add_edge(START, "good").add_edge(START, "ask")
+    graph = builder.compile(saver)
+    await graph.ainvoke({}, CONFIG)
+    await graph.ainvoke(Command(update={"a": 5}), (await graph.aget_state(CONFIG)).config)
+    assert await graph.ainvoke(Command(resume="!"), CONFIG) == {"a": 5, "log": ["!", "good"]}
+    assert runs == ["good"]

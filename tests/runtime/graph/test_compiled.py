@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from dataclasses import dataclass
 from typing import Annotated, Any, TypedDict
@@ -70,6 +71,52 @@ async def test_an_approval_asked_for_in_the_wrong_place_is_no_silent_go_ahead(in
     assert (await graph.aget_state({"configurable": {"thread_id": "t"}})).created_at is None
     await graph.ainvoke({}, {"configurable": {"thread_id": "t"}}, **gate)
     assert ran == []
+
+
+async def test_a_saver_and_a_store_can_be_assigned() -> None:
+    """To a copy alone, if it is made before."""
+    graph = chain(("a", lambda state: {"log": [str(len(state["log"]))]})).compile()
+    apart = copy.copy(graph)
+    graph.checkpointer, graph.store = InMemorySaver(), InMemoryStore()
+    await graph.ainvoke({"log": ["in"]}, CONFIG)
+    assert (await graph.aget_state(CONFIG)).values["log"] == ["in", "1"]
+    assert (apart.checkpointer, apart.store) == (None, None)
+    assert await apart.ainvoke({"log": []}) == {"log": ["0"]}
+    wrong: Any = "threads.db"
+    for name in ("checkpointer", "store"):
+        with pytest.raises(TypeError, match=name):
+            setattr(graph, name, wrong)
+
+
+class Pair(TypedDict, total=False):
+    shown: int
+    hidden: int
+
+
+class Shown(TypedDict, total=False):
+    shown: int
+
+
+@pytest.mark.parametrize("called", [False, True])
+async def test_observers_see_of_a_subgraph_what_it_returns(called: bool) -> None:
+    """Unless it is streamed by itself."""
+    builder = StateGraph(Pair, output_schema=Shown).add_node("n", lambda _state: {"hidden": 1})
+    inner = (
+        builder.add_node("m", lambda _state: {"shown": 2, "hidden": 3})
+        .add_edge(START, "n")
+        .add_edge("n", "m")
+        .compile()
+    )
+
+    async def call(state: Pair) -> Any:
+        return await inner.ainvoke(state)
+
+    outer = StateGraph(Shown).add_node("sub", call if called else inner).add_edge(START, "sub").compile()
+    for mode, expected in (("updates", [{"n": None}, {"m": {"shown": 2}}]), ("values", [{"shown": 1}, {"shown": 2}])):
+        stream = outer.astream({"shown": 1}, stream_mode=mode, subgraphs=True)
+        assert [chunk for ns, chunk in [each async for each in stream] if ns] == expected
+    assert await inner.ainvoke({}, stream_mode="updates") == [{"n": None}, {"m": {"shown": 2}}]
+    assert [chunk async for chunk in inner.astream({})] == [{"n": {"hidden": 1}}, {"m": {"shown": 2, "hidden": 3}}]
 
 
 def test_a_graph_says_what_it_is() -> None:
