@@ -118,7 +118,7 @@ class SqliteBackend:
         if self._writer is None:
             raise self._closed()
         try:
-            return await self._cross(self._writer.run, work)
+            return await self._cross(self._writer.write, work)
         except sqlite3.Error as error:
             self._failed = primary_code(error) == sqlite3.SQLITE_IOERR
             raise write_fault(error, self._path) from error
@@ -152,10 +152,14 @@ class SqliteBackend:
         prepare = partial(
             opening.prepare_writer, path=self._path, synchronous=self._synchronous, patience=self._patience
         )
-        return await self._writer.run(prepare)
+        in_memory = await self._writer.run(prepare)
+        await self._writer.anchor()
+        return in_memory
 
     async def _reconnect(self) -> None:
         """Open the writing connection anew: a sync that failed is not to be tried again on what it leaves behind."""
+        if self._writer is not None:
+            self._writer.check_file()  # else a new one would be made in its place
         writer, self._writer = self._writer, None
         try:
             if writer is not None:

@@ -7,11 +7,14 @@ cancelled between two statements, and a batch costs one hop instead of one per s
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import aiosqlite
+
+from persistence.errors import BackendError
 
 if TYPE_CHECKING:
     from threading import Thread
@@ -23,13 +26,16 @@ Work = Callable[[sqlite3.Connection], T]
 class Connection:
     """An open connection; used from one asyncio loop."""
 
-    __slots__ = ("_closing", "_driver", "_raw")
+    __slots__ = ("_closing", "_driver", "_file", "_inode", "_raw")
 
     def __init__(self, driver: aiosqlite.Connection, raw: sqlite3.Connection) -> None:
         """Wrap a connection that aiosqlite has opened."""
         self._driver = driver
         self._raw = raw
         self._closing: asyncio.Task[None] | None = None
+        self._file = ""
+        """Where the database is, once its file is there; empty for one that lives in memory only."""
+        self._inode = 0
 
     @classmethod
     async def open(cls, path: str, patience: float) -> Connection:
@@ -55,6 +61,32 @@ class Connection:
         result: T = await self._driver._execute(work, self._raw)  # type: ignore[no-untyped-call]  # noqa: SLF001
         return result
 
+    async def anchor(self) -> None:
+        """Note which file is open, now that it exists; ``write`` then holds the database to it."""
+        self._file = await self.run(lambda raw: raw.execute("PRAGMA database_list").fetchone()[2])
+        self._inode = _inode(self._file)
+
+    async def write(self, work: Work[T]) -> T:
+        """Run a function that writes. Raises BackendError, without running it, if the file is not in its place."""
+
+        def held(raw: sqlite3.Connection) -> T:
+            self.check_file()
+            return work(raw)
+
+        return await self.run(held)
+
+    def check_file(self) -> None:
+        """Raise BackendError if the file was removed, moved or replaced.
+
+        SQLite in write-ahead mode goes on with it, and all that it commits then is gone with the last connection.
+        """
+        if _inode(self._file) != self._inode:
+            message = (
+                f"{self._file} is not the file that was opened: it was removed, moved or replaced. Nothing was saved. "
+                "Close what has it open, see what became of the file, and open it again."
+            )
+            raise BackendError(message)
+
     async def close(self) -> None:
         """Close the connection and wait for its thread; safe to call again.
 
@@ -67,6 +99,16 @@ class Connection:
             await asyncio.wait((self._closing,))
         _thread(self._driver).join()
         self._closing.result()
+
+
+def _inode(file: str) -> int:
+    """Return what tells a file from another one; -1 if there is none, 0 for no path."""
+    if not file:
+        return 0
+    try:
+        return os.stat(file).st_ino  # noqa: PTH116 - before every commit, and a Path costs as much as the look
+    except OSError:
+        return -1
 
 
 def _thread(driver: aiosqlite.Connection) -> Thread:

@@ -195,7 +195,7 @@ class SqliteStore(BlockingSetup, ManagedStore):
         """Run a function in a connection's thread, in one hop."""
         assert connection is not None  # noqa: S101 - there is one while the store is open
         try:
-            return await self._cross(connection.run, work)
+            return await self._cross(connection.write if fault is write_fault else connection.run, work)
         except sqlite3.Error as error:
             raise fault(error, self._path) from error
 
@@ -209,7 +209,9 @@ class SqliteStore(BlockingSetup, ManagedStore):
             prepare = partial(
                 shelved.prepare_writer, path=self._path, synchronous=self._synchronous, patience=self._patience
             )
-            if not await self._writer.run(prepare):
+            in_memory = await self._writer.run(prepare)
+            await self._writer.anchor()
+            if not in_memory:
                 # Reads have a connection of their own, so that a slow one does not hold up commits.
                 self._reader = await Connection.open(self._path, self._patience)
                 await self._reader.run(shelved.prepare_reader)

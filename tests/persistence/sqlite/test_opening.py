@@ -375,3 +375,37 @@ async def test_a_cancel_that_was_caught_while_it_was_open_does_not_come_back_at_
     task.cancel()
     assert await task == "closed"
     assert task.cancelling() == 1
+
+
+@pytest.mark.parametrize("fate", ["removed", "moved", "replaced"])
+@pytest.mark.parametrize("kind", [SqliteSaver, SqliteStore])
+async def test_nothing_is_written_to_a_file_that_is_not_in_its_place(kind: Any, fate: str, path: Path) -> None:
+    """SQLite itself would go on, and all of it would be lost."""
+    async with kind(path) as opened:
+
+        async def write() -> None:
+            await (put(opened, "1", {"a": 1}) if kind is SqliteSaver else opened.aput(("a",), "k", {"a": 1}))
+
+        await write()
+        path.rename(path.with_suffix(".old"))
+        if fate == "removed":
+            path.with_suffix(".old").unlink()
+        elif fate == "replaced":
+            shutil.copy(path.with_suffix(".old"), path)
+        for _ in range(2):
+            with pytest.raises(BackendError, match=r"threads\.sqlite is not the file that was opened"):
+                await write()
+        if fate == "moved":
+            path.with_suffix(".old").rename(path)
+            await write()
+
+
+async def test_a_failed_disk_does_not_let_a_new_file_take_the_place_of_one_that_is_gone(path: Path) -> None:
+    async with SqliteSaver(path) as saver:
+        await put(saver, "1", {"a": 1})
+        backend: Any = saver._backend
+        backend._failed = True
+        path.unlink()
+        with pytest.raises(BackendError, match="not the file that was opened"):
+            await put(saver, "1", {"a": 2})
+    assert not path.exists()
