@@ -50,7 +50,7 @@ def test_a_run_with_nodes_in_threads_can_be_cancelled_anywhere(
 @pytest.mark.parametrize("way", TWICE, ids=lambda way: way.name)
 @every_saver
 @every_mode
-@awaited_or_streamed
+@pytest.mark.parametrize("trial", [Run, pytest.param(Streamed, marks=pytest.mark.sweep)], ids=["awaited", "streamed"])
 def test_a_run_can_be_cancelled_while_it_is_being_cancelled(
     way: Way, kind: str, durability: str, trial: type[Run], folder: Path
 ) -> None:

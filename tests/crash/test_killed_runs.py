@@ -20,8 +20,8 @@ from tests.crash.programs import CHAIN, CONFIG, JOKES, NESTED, QUESTION
 from tests.crash.stored import Rows
 
 every_mode = pytest.mark.parametrize("durability", ["sync", "async", "exit"])
-every_turn = pytest.mark.parametrize("turn", [0, pytest.param(1, marks=pytest.mark.slow)])
-"""With the second turn each event loop meets all places."""
+every_turn = pytest.mark.parametrize("turn", [0, pytest.param(1, marks=pytest.mark.sweep)])
+"""In one turn the event loops share the places between them; with the second each meets all."""
 
 
 @every_mode

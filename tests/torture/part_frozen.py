@@ -32,7 +32,7 @@ SETTINGS: Final = {"sqlite": {"busy_timeout": 0.05}, "postgres": {"command_timeo
     "frozen",
     "A process that froze while another went on with its threads writes nothing over the other's work, and is told.",
     full=200,
-    short=6,
+    short=4,
 )
 def frozen(cases: int, seed: int) -> Report:
     """Each case freezes a process at some place, runs another on the same threads to its end, and wakes the first."""

@@ -23,7 +23,7 @@ MODULES: Final = ("tests.torture.appending.processes", "tests.torture.appending.
     "two-processes",
     "Two processes on the same threads: no fork that nobody asked for, no acknowledged update lost, losers are told.",
     full=200,
-    short=6,
+    short=4,
 )
 def two_processes(cases: int, seed: int) -> Report:
     """Each case is a round of both, on one backend and mode after the other; every eighth also runs LangGraph."""

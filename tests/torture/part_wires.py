@@ -33,7 +33,7 @@ EVERY: Final = 7
     "wires",
     "Connections to PostgreSQL cut, half closed, silent, slow, answers lost, crashes: nothing is lost, twice or stuck.",
     full=150,
-    short=3,
+    short=2,
 )
 def wires(cases: int, seed: int) -> Report:
     """Each case is a history over a wire that meets a fault again and again."""

@@ -46,7 +46,7 @@ class MemoryPlace:
         assert self.made._tables.threads == {}
 
 
-@pytest.fixture(params=["memory", "sqlite", "redis"])
+@pytest.fixture(params=["memory", "sqlite", pytest.param("redis", marks=pytest.mark.sweep)])
 def some_place(request: pytest.FixtureRequest) -> Any:
     """An empty place where there are no leases, and one where there are."""
     return MemoryPlace() if request.param == "memory" else place_of(request.param, request)
