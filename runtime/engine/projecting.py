@@ -25,12 +25,22 @@ def node_input(cells: Cells, task: Task) -> Any:
     if isinstance(task, HandlerTask):
         task = task.failed
     if task.send is not None:
-        return view(task.send.arg)
+        return _state_view(task.send.arg)
     if task.given is not None:
-        return task.given
+        arguments, named = task.given
+        return tuple(map(view, arguments)), {key: view(value) for key, value in named.items()}
     if task.node.source is not None:
         return view(cells.peek(task.node.source))
     return read(cells, task.node.schema, task.moment)
+
+
+def _state_view(sent: Any) -> Any:
+    """Return a copy of what is sent in place of a state: of a dict, the values are copied too, as a state's are."""
+    copied = view(sent)
+    if isinstance(copied, dict):
+        for key, value in copied.items():
+            copied[key] = view(value)
+    return copied
 
 
 def read(cells: Cells, schema: Schema, moment: Any) -> Any:

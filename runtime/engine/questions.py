@@ -13,6 +13,7 @@ from runtime.engine.tasks import HandlerTask
 from runtime.errors import GraphInterrupt
 from runtime.interrupts import interrupt_id
 from runtime.schema.answering import accepted, described
+from runtime.schema.coerce import view
 from runtime.types.ids import aside_id
 from runtime.types.interrupts import Interrupt
 
@@ -47,16 +48,16 @@ class Questions:
     def ask(
         self, value: Any, response_schema: Any, loose: list[Any], *, aside: bool, askers: tuple[object, ...] = ()
     ) -> Any:
-        """Return the recorded answer, or pause the node.
+        """Return the recorded answer, or pause the node. The answer is a copy: what is recorded stays as it was given.
 
         ``loose``: an answer given while nothing waited; the next question takes it. ``aside``: asked beside the node's
         own line of work, so maybe at once with others. ``askers``: who asks, in subgraphs without state.
         """
         if aside:
-            return self._beside(value, response_schema, loose, askers)
+            return _copied(self._beside(value, response_schema, loose, askers))
         if askers:
             self._from_below.append((askers, None))
-        return self._in_turn(value, response_schema, loose)
+        return _copied(self._in_turn(value, response_schema, loose))
 
     def withdraw(self, asker: object) -> None:
         """Forget what an asker in a subgraph without state has asked: it is tried again, and asks the same again."""
@@ -190,3 +191,14 @@ def _same(one: Any, other: Any) -> bool:
         return bool(one == other)
     except Exception:  # noqa: BLE001 - arrays and the like have no plain equality
         return repr(one) == repr(other)
+
+
+def _copied(answer: Any) -> Any:
+    """Return an answer with all its lists and dicts copied: it is recorded only once its node has had it."""
+    copied = view(answer)
+    if isinstance(copied, dict):
+        for key, value in copied.items():
+            copied[key] = _copied(value)
+    elif isinstance(copied, list):
+        copied[:] = map(_copied, copied)
+    return copied

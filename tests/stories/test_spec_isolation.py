@@ -7,6 +7,9 @@ import anyio
 import pytest
 
 from runtime.errors import InvalidUpdateError
+from runtime.func import entrypoint, task
+from runtime.graph import START, StateGraph
+from runtime.types import Command, RetryPolicy, Send, interrupt
 from tests.stories.graphs import CONFIG, at, chain, fan, history
 
 pytestmark = pytest.mark.anyio
@@ -127,6 +130,75 @@ async def test_what_the_caller_does_to_the_result_stays_with_the_caller(saver: A
     result["items"].append("mine")
     assert (await graph.aget_state(CONFIG)).values["items"] == [1]
     assert (await graph.ainvoke(None, CONFIG))["items"] == [1]
+
+
+async def test_what_is_sent_is_seen_by_each_as_it_was_sent(saver: Any) -> None:
+    sent, seen = fresh(), list[Any]()
+
+    async def part(state: State) -> dict[str, Any]:
+        seen.append(repr(state))
+        mutate(state)
+        return {}
+
+    builder = StateGraph(State).add_node("part", part)
+    builder.add_conditional_edges(START, lambda _state: [Send("part", sent), Send("part", sent)], ["part"])
+    await builder.compile(checkpointer=saver).ainvoke(fresh(), CONFIG)
+    assert seen == [repr(fresh())] * 2
+    assert sent == fresh()
+
+
+async def test_an_attempt_sees_what_is_sent_as_the_first_did() -> None:
+    seen: list[Any] = []
+
+    async def part(state: State) -> dict[str, Any]:
+        seen.append(repr(state))
+        mutate(state)
+        if len(seen) == 1:
+            raise ConnectionError
+        return {}
+
+    policy = RetryPolicy(initial_interval=0, jitter=False)
+    builder = StateGraph(State).add_node("part", part, retry_policy=policy)
+    builder.add_conditional_edges(START, lambda _state: Send("part", fresh()), ["part"])
+    await builder.compile().ainvoke({})
+    assert seen == [repr(fresh())] * 2
+
+
+async def test_an_answer_is_the_same_each_time_the_node_asks(saver: Any) -> None:
+    answer: dict[str, Any] = {"lines": [["yes"]]}
+
+    async def ask(_state: State) -> dict[str, Any]:
+        lines = interrupt("first")["lines"]
+        lines[0].append("and")
+        interrupt("second")
+        return {"items": lines}
+
+    graph = chain(("ask", ask), schema=State).compile(checkpointer=saver)
+    await graph.ainvoke({}, CONFIG)
+    await graph.ainvoke(Command(resume=answer), CONFIG)
+    assert (await graph.ainvoke(Command(resume="yes"), CONFIG))["items"] == [["yes", "and"]]
+    assert answer == {"lines": [["yes"]]}
+
+
+async def test_what_a_call_does_to_its_arguments_is_not_seen_by_its_caller(saver: Any) -> None:
+    """When the workflow is resumed, its finished calls do nothing."""
+    seen: list[Any] = []
+
+    @task
+    async def append(items: list[Any], table: dict[str, Any]) -> None:
+        items.append(1)
+        table["more"] = 1
+
+    @entrypoint(checkpointer=saver)
+    async def workflow(_given: Any) -> None:
+        items, table = list[Any](), dict[str, Any]()
+        await append(items, table=table)
+        seen.append((items, table))
+        interrupt("?")
+
+    await workflow.ainvoke("go", CONFIG)
+    await workflow.ainvoke(Command(resume="on"), CONFIG)
+    assert seen == [([], {})] * 2
 
 
 async def test_debug_finds_a_mutation_deep_inside_the_input(saver: Any) -> None:
