@@ -114,6 +114,9 @@ def call(function: Callable[[], Awaitable[T]], *, at: EventLoopToken | None, thr
         msg = "It was opened before this process was forked, and only that process can use it. Open another one here."
         raise SaverLoopError(msg)
     if thread == threading.get_ident():
+        if _has_ended(at):
+            msg = "The event loop on which it was opened has ended. Open another one here."
+            raise SaverLoopError(msg)
         msg = f"Waiting here would deadlock: this thread runs the event loop that is to do the work. Await {instead}()."
         raise SaverLoopError(msg)
     scopes: list[anyio.CancelScope] = []
@@ -144,6 +147,12 @@ def call(function: Callable[[], Awaitable[T]], *, at: EventLoopToken | None, thr
     if not isinstance(result, _Raised):
         return result
     raise result.error
+
+
+def _has_ended(token: EventLoopToken) -> bool:
+    """Tell whether an event loop is closed, as far as it can be told: trio does not let its loops be asked."""
+    is_closed: Callable[[], bool] | None = getattr(token.native_token, "is_closed", None)
+    return is_closed is not None and is_closed()
 
 
 class _Raised:

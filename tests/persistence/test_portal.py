@@ -12,8 +12,10 @@ from typing import Final
 import anyio
 import pytest
 from anyio import to_thread
+from anyio.lowlevel import EventLoopToken
 
 from persistence import portal
+from persistence.errors import SaverLoopError
 from persistence.sqlite import SqliteSaver
 
 ROOT: Final = Path(__file__).parents[2]
@@ -59,6 +61,7 @@ import anyio
 
 from persistence.errors import SaverLoopError
 from persistence import portal
+from persistence.errors import SaverLoopError
 from persistence.sqlite import SqliteSaver
 
 CONFIG = {"configurable": {"thread_id": "1"}}
@@ -153,3 +156,12 @@ async def test_a_thread_of_the_users_own_is_let_in_as_well() -> None:
     thread.start()
     await to_thread.run_sync(thread.join)
     assert found == [42]
+
+
+def test_a_call_to_a_loop_that_has_ended_says_so() -> None:
+    async def where() -> tuple[EventLoopToken, int]:
+        return portal.here()
+
+    token, thread = anyio.run(where)
+    with pytest.raises(SaverLoopError, match="event loop on which it was opened has ended"):
+        portal.call(where, at=token, thread=thread, instead="aget")
