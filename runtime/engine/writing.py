@@ -40,16 +40,23 @@ def result_writes(plan: Plan, node: NodePlan, result: Any, received: Any = MISSI
 
 
 def _mapped(plan: Plan, node: str, result: Any, received: Any) -> list[Write]:
-    if isinstance(result, Command):
-        return command_writes(plan, node, result)
-    if isinstance(result, (list, tuple)) and result and any(isinstance(item, Command) for item in result):
+    if isinstance(result, (Command, Send)):
+        return _directed(plan, node, result)
+    if isinstance(result, (list, tuple)) and result and any(isinstance(item, (Command, Send)) for item in result):
         writes: list[Write] = []
         for item in result:
             writes.extend(
-                command_writes(plan, node, item) if isinstance(item, Command) else update_writes(plan, node, item)
+                _directed(plan, node, item) if isinstance(item, (Command, Send)) else update_writes(plan, node, item)
             )
         return writes
     return update_writes(plan, node, result, received)
+
+
+def _directed(plan: Plan, node: str, result: Command[Any] | Send) -> list[Write]:
+    """Return the writes of a result that says where to go on."""
+    if isinstance(result, Send):
+        return route_writes(plan, [result], f"What node {node!r} returned")
+    return command_writes(plan, node, result)
 
 
 def command_writes(plan: Plan, node: str, command: Command[Any]) -> list[Write]:

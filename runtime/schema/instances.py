@@ -18,8 +18,13 @@ import msgspec
 from runtime.channels import MISSING
 from runtime.errors import GraphDefinitionError
 from runtime.schema.hints import field_names, kind_of
+from runtime.types.command import Command, Overwrite, Send
+from runtime.types.interrupts import Interrupt
 
 _CONTAINERS: Final = (list, dict, set)
+
+_NO_STATES: Final = (Command, Interrupt, Overwrite, Send)
+"""Classes of the runtime's own: an instance says what to do, not what the state is."""
 
 
 def updates_of(value: object, received: object = MISSING) -> list[tuple[str, Any]] | None:
@@ -60,6 +65,8 @@ def input_of(value: object, written: Container[str]) -> list[tuple[str, Any]] | 
 
 
 def _fields(value: object) -> list[tuple[str, Any]] | None:
+    if isinstance(value, _NO_STATES):
+        return None
     cls: Any = type(value)
     names = _writable(cls)
     return None if names is None else [(name, getattr(value, name)) for name in names if hasattr(value, name)]

@@ -25,7 +25,7 @@ from runtime.engine.writing import (
 from runtime.errors import ErrorCode, InvalidUpdateError, ParentCommand, UnknownNodeError
 from runtime.graph import END, START, StateGraph
 from runtime.schema.introspect import introspect
-from runtime.types import Command, Overwrite, Send
+from runtime.types import Command, Interrupt, Overwrite, Send
 from runtime.types.constants import ROOT, TASKS, branch_to
 from tests.runtime.engine.sketching import described, idle, plan_of, pulled
 
@@ -291,3 +291,23 @@ def test_a_key_may_be_called_by_its_alias_and_its_own_name_wins(given: dict[str,
 def test_what_is_called_by_an_alias_is_validated_too() -> None:
     with pytest.raises(msgspec.ValidationError, match=r"\$\.first_name"):
         input_writes(RENAMED, {"firstName": 1}, ())
+
+
+def test_a_node_may_return_sends() -> None:
+    one, other = Send("b", 1), Send("b", 2)
+    assert returned(one) == [(TASKS, one), EDGE]
+    assert returned([one, other]) == [(TASKS, one), (TASKS, other), EDGE]
+    assert returned([Command(update={"items": [1]}), one]) == [("items", [1]), (TASKS, one), EDGE]
+    with pytest.raises(UnknownNodeError, match="What node 'a' returned: there is no node 'nobody'"):
+        returned(Send("nobody", 1))
+
+
+@pytest.mark.parametrize(
+    "directive", [Send("a", 1), Interrupt("q", id="1"), Overwrite([1])], ids=lambda each: type(each).__name__
+)
+def test_what_says_what_to_do_is_no_state(directive: Any) -> None:
+    with pytest.raises(InvalidUpdateError, match="Expected dict"):
+        input_writes(PLAN, directive, ())
+    if not isinstance(directive, Send):
+        with pytest.raises(InvalidUpdateError, match="Expected dict"):
+            returned(directive)
