@@ -243,7 +243,6 @@ class Scope:
                 **call.raw,
                 "metadata": metadata,
                 "configurable": configurable,
-                "recursion_limit": call.recursion_limit,
                 "callbacks": None,
             }
             # They name the call; what a node calls has names of its own.

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from runtime.engine.plan import Plan
 
 _TRIGGER = "branch:to:"
+_INTERNAL = ("branch:", "join:", "__")
 _DIGITS = 64
 """Of a version's number: more than anybody counts, and than other runtimes fill up with zeros."""
 
@@ -150,6 +151,8 @@ class Cells:
             if template is None:
                 if name.startswith(_TRIGGER) and not reading:
                     raise orphaned(name.removeprefix(_TRIGGER), self.plan)
+                if not name.startswith(_INTERNAL):  # a state key of another graph, or of this one as it was: kept
+                    self.stored[name] = value
                 continue
             try:
                 self.place(name, template.from_checkpoint(value))

@@ -48,9 +48,10 @@ def take_changes(cells: Cells, kept: dict[str, Any]) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     for key in cells.changed:
         value, kind = cells.stored[key], type(cells.stored[key])
-        if kind in (list, str) and cells.channels[key].appends:
+        channel = cells.channels.get(key)  # None: of a key that the graph does not have
+        if channel is not None and kind in (list, str) and channel.appends:
             changes[key] = _grown(cells, key, value, kept)
-        elif kind is dict and cells.channels[key].merges:
+        elif channel is not None and kind is dict and channel.merges:
             changes[key] = _merged(cells, key, value, kept)
         else:
             changes[key] = value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from runtime.run.journal import Journal
 from runtime.run.lineage import Branch, seen_at
 from runtime.run.opening import missing_checkpoint
 from runtime.run.retracting import Retraction
-from runtime.types.config import merge_configs
+from runtime.types.config import checkpoint_config, merge_configs
 from runtime.types.constants import COPY, END, INPUT, START, TASKS
 from runtime.types.ids import IDS
 from runtime.types.snapshot import StateUpdate
@@ -100,9 +100,9 @@ class Editor:
             finally:
                 # A cancel does not let go of the thread before what was sent has arrived.
                 await outlast(self.journal.leave)
-        address = {"thread_id": self.thread_id, "checkpoint_ns": self.ns, "checkpoint_id": self.parent}
-        configurable = {key: value for key, value in self.config.configurable.items() if key not in address}
-        return merge_configs({"configurable": {**configurable, **address}})
+        address = checkpoint_config(self.thread_id, self.ns, self.parent or "", self.parents)["configurable"]
+        own = {key: value for key, value in self.config.configurable.items() if key not in (*address, "checkpoint_map")}
+        return merge_configs({"configurable": {**own, **address}})
 
     @staticmethod
     def _check(supersteps: Sequence[Sequence[StateUpdate]]) -> None:
@@ -136,6 +136,7 @@ class Editor:
         self.superseded = head not in ("", newest)
         self.left = newest if self.superseded else None
         self.journal.inherit(found.metadata)
+        self.parents = found.metadata.get("parents")
         self.cells.restore(found.checkpoint, found.lineage)
         self.journal.remember(self.cells)
         self.parent = found.checkpoint["id"]
@@ -155,6 +156,8 @@ class Editor:
     left: str | None = None
     """The checkpoint of the past that the first edit branches off from."""
     grandparent: str | None = None
+    parents: Mapping[str, str] | None = None
+    """In a subgraph: the checkpoints of the graphs around it."""
     retraction: Retraction | None = None
     """Of the questions that the edited subgraph has asked."""
 

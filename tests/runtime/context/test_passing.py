@@ -55,8 +55,8 @@ async def test_the_config_is_a_mapping_like_any_other() -> None:
         ):
             seated: Any = var_child_runnable_config.get()
             assert seated
-            assert sorted(look(seated)) == ["callbacks", "configurable", "metadata", "recursion_limit", "tags"]
-            assert len(seated) == len(list(seated.values())) == 5
+            assert sorted(look(seated)) == ["callbacks", "configurable", "metadata", "tags"]
+            assert len(seated) == len(list(seated.values())) == 4
             assert "tags" in seated
             assert seated["tags"] == seated.get("tags") == ["t"]
             assert seated.get("callbacks") is None
