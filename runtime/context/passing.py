@@ -6,6 +6,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
+from uuid import UUID
 
 from typing_extensions import override
 
@@ -18,11 +19,12 @@ LIBRARY: Final = "langchain_core.runnables.config"
 _PLACE: Final = frozenset({"checkpoint_id", "checkpoint_ns", "checkpoint_map", "__pregel_task_id"})
 
 
-def heard(callbacks: Any, more: Sequence[Any], config: Mapping[str, Any], *, is_async: bool) -> Any:
+def heard(callbacks: Any, more: Sequence[Any], config: Mapping[str, Any], *, task_id: str, is_async: bool) -> Any:
     """Return callbacks as a node finds them: those of the call with more handlers, and the node's tags and metadata.
 
     A manager, because what a model is called with replaces the tags and metadata of its surroundings, but not those of
-    a manager. Without LangChain there is none, and a list will do.
+    a manager. Without LangChain there is none, and a list will do. Where nothing is around the graph, the task is what
+    LangChain takes for the run around what the node does: without one, events of a program's own are refused.
     """
     handlers = [*_handlers(callbacks), *more]
     managers = _managers()
@@ -33,7 +35,7 @@ def heard(callbacks: Any, more: Sequence[Any], config: Mapping[str, Any], *, is_
     return managers[is_async](
         handlers=handlers,
         inheritable_handlers=list(handlers),
-        parent_run_id=getattr(callbacks, "parent_run_id", None),
+        parent_run_id=getattr(callbacks, "parent_run_id", None) or UUID(task_id),
         tags=tags,
         inheritable_tags=list(tags),
         metadata=metadata,

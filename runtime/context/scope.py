@@ -250,10 +250,14 @@ class Scope:
             self._config.pop("run_id", None)
             hub = self.run.hub
             listening = [] if hub is None else hub.handlers(task.ns, self.tell)
-            if listening or "callbacks" in call.raw:
+            if listening or "callbacks" in call.raw or LIBRARY in sys.modules:
                 node = task.node.call
                 self._config["callbacks"] = heard(
-                    call.raw.get("callbacks"), listening, self._config, is_async=node is None or node.is_async
+                    call.raw.get("callbacks"),
+                    listening,
+                    self._config,
+                    task_id=task.id,
+                    is_async=node is None or node.is_async,
                 )
         return self._config
 

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import pytest
+from langchain_core.callbacks import BaseCallbackHandler, dispatch_custom_event
 from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.config import ensure_config, var_child_runnable_config
 
@@ -45,6 +46,31 @@ async def test_a_runnable_may_be_a_node_and_hands_its_config_on() -> None:
     assert found == ["n"]
 
 
+class Hears(BaseCallbackHandler):
+    """Notes events of the program's own."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    def on_custom_event(self, name: str, data: Any, **_more: Any) -> None:
+        """Note it."""
+        self.told.append((name, data))
+
+
+@pytest.mark.parametrize("listening", [False, True])
+async def test_a_node_tells_events_of_its_own(listening: bool) -> None:
+    """Whether anybody listens or not; and hands on its callbacks alone."""
+
+    def node(_state: Log, config: dict[str, Any]) -> None:
+        dispatch_custom_event("seen", {"n": 1})
+        telling: Any = RunnableLambda(lambda given: dispatch_custom_event("inner", given))
+        telling.invoke(2, {"callbacks": config["callbacks"]})
+
+    hears = Hears()
+    await chain(("n", node)).compile().ainvoke({}, {"callbacks": [hears]} if listening else {})
+    assert hears.told == ([("seen", {"n": 1}), ("inner", 2)] if listening else [])
+
+
 async def test_the_config_is_a_mapping_like_any_other() -> None:
     def node(_state: Log) -> None:
         for look in (
@@ -59,7 +85,7 @@ async def test_the_config_is_a_mapping_like_any_other() -> None:
             assert len(seated) == len(list(seated.values())) == 4
             assert "tags" in seated
             assert seated["tags"] == seated.get("tags") == ["t"]
-            assert seated.get("callbacks") is None
+            assert seated["callbacks"].handlers == []
 
     await chain(("n", node)).compile().ainvoke({}, SETTINGS)
 
