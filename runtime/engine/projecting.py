@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from runtime.channels import MISSING
 from runtime.engine.tasks import HandlerTask
 from runtime.schema.coerce import view
+from runtime.schema.instances import apart
 from runtime.types.constants import ROOT
 
 if TYPE_CHECKING:
@@ -35,12 +36,12 @@ def node_input(cells: Cells, task: Task) -> Any:
 
 
 def _state_view(sent: Any) -> Any:
-    """Return a copy of what is sent in place of a state: of a dict, the values are copied too, as a state's are."""
+    """Return a copy of what is sent in place of a state: the values of a dict are copied too, and an instance's."""
     copied = view(sent)
     if isinstance(copied, dict):
         for key, value in copied.items():
             copied[key] = view(value)
-    return copied
+    return apart(sent) if copied is sent else copied
 
 
 def read(cells: Cells, schema: Schema, moment: Any) -> Any:

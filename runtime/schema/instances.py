@@ -8,6 +8,7 @@ replace nothing.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 from collections.abc import Callable, Container, Mapping
@@ -15,13 +16,15 @@ from typing import Any, Final
 
 import msgspec
 
-from runtime.channels import MISSING
+from runtime.channels import MISSING, detached
 from runtime.errors import GraphDefinitionError
 from runtime.schema.hints import field_names, kind_of
 from runtime.types.command import Command, Overwrite, Send
 from runtime.types.interrupts import Interrupt
 
 _CONTAINERS: Final = (list, dict, set)
+
+_COPIED: Final = ("dataclass", "pydantic", "struct")
 
 _NO_STATES: Final = (Command, Interrupt, Overwrite, Send)
 """Classes of the runtime's own: an instance says what to do, not what the state is."""
@@ -62,6 +65,26 @@ def input_of(value: object, written: Container[str]) -> list[tuple[str, Any]] | 
         for name, item in present
         if name in names or (name not in written and not any(item is each for each in no_value))
     ]
+
+
+def apart(value: Any) -> Any:
+    """Return a model, dataclass, Struct or NamedTuple as a copy, its containers copied too; anything else as it is."""
+    cls: Any = type(value)
+    fields = _fields(value) if isinstance(value, tuple) or kind_of(cls) in _COPIED else None
+    if fields is None:
+        return value
+    changed = {name: fresh for name, item in fields if (fresh := detached(item)) is not item}
+    if isinstance(value, tuple):
+        return value._replace(**changed) if changed else value  # type: ignore[attr-defined]  # a NamedTuple
+    copied = copy.copy(value)
+    for name, fresh in changed.items():
+        if isinstance(copied, msgspec.Struct):
+            msgspec.structs.force_setattr(copied, name, fresh)
+        elif hasattr(value, "__pydantic_fields_set__"):
+            copied.__dict__[name] = fresh
+        else:
+            object.__setattr__(copied, name, fresh)
+    return copied
 
 
 def _fields(value: object) -> list[tuple[str, Any]] | None:

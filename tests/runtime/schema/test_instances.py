@@ -13,7 +13,7 @@ import pydantic
 import pytest
 
 from runtime.schema import introspect, updates_of
-from runtime.schema.instances import input_of
+from runtime.schema.instances import apart, input_of
 
 
 class Model(pydantic.BaseModel):
@@ -203,3 +203,44 @@ def test_the_defaults_of_an_input_replace_nothing() -> None:
 @pytest.mark.parametrize("value", [{"n": 1}, 1, None])
 def test_an_input_that_is_no_instance(value: object) -> None:
     assert input_of(value, ()) is None
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    n: int
+    items: list[int]
+
+
+class Solid(msgspec.Struct, frozen=True):
+    n: int
+    items: list[int]
+
+
+class Row(NamedTuple):
+    n: int
+    items: list[int]
+
+
+class Checked(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(frozen=True)
+    n: int
+    items: list[int]
+
+
+@pytest.mark.parametrize("kind", [Data, Frozen, Solid, Row, Checked])
+def test_an_instance_that_is_set_apart_shares_no_container(kind: Any) -> None:
+    value = kind(n=1, items=[1])
+    other = apart(value)
+    assert type(other) is kind
+    assert other == value
+    other.items.append(2)
+    assert value.items == [1]
+
+
+class Word(Enum):
+    A = "a"
+
+
+@pytest.mark.parametrize("value", [1, "text", (1, [2]), object(), Word.A])
+def test_what_is_no_instance_is_not_copied(value: object) -> None:
+    assert apart(value) is value
