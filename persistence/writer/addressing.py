@@ -73,6 +73,9 @@ def _encodes(text: str) -> bool:
 
 
 def _configurable(config: Config) -> Mapping[str, Any]:
+    if not isinstance(config, Mapping):
+        message = f'A config must be a mapping with a "configurable", not {type(config).__name__}: {config!r:.80}'
+        raise TypeError(message)
     configurable = config.get("configurable", {})
     if not isinstance(configurable, Mapping):
         message = f'config["configurable"] must be a mapping, not {type(configurable).__name__}.'

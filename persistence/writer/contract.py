@@ -82,7 +82,11 @@ class RowSaver(BlockingSaver, BaseCheckpointSaver):
 
         Raises:
             ValueError: The limit is negative, or ``before`` has no checkpoint id.
+            TypeError: An argument is of another type.
         """
+        if limit is not None and not isinstance(limit, int):
+            message = f"limit must be a number of checkpoints or None, not {limit!r:.80}."
+            raise TypeError(message)
         if limit is not None and limit < 0:
             message = f"limit must not be negative, it is {limit}; use None for no limit."
             raise ValueError(message)

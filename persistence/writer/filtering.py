@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from persistence.writer import plain_json
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 def normal_filter(wanted: Mapping[str, Any] | None) -> str | None:
-    """Return the filter as JSON text, None if it asks nothing. Raises SerializationError for other values."""
+    """Return the filter as JSON text, None if it asks nothing.
+
+    Raises SerializationError if it holds other values than JSON's, TypeError if it is no mapping.
+    """
+    if wanted is None:
+        return None
+    if not isinstance(wanted, Mapping):
+        message = f"filter must be a mapping of metadata keys to values, not {type(wanted).__name__}: {wanted!r:.80}"
+        raise TypeError(message)
     if not wanted:
         return None
     plain_json.check(wanted, "filter")

@@ -180,6 +180,9 @@ async def get_history(
     limit: int | None,
 ) -> AsyncIterator[StateSnapshot]:
     """Yield records, newest first."""
+    if limit is not None and not isinstance(limit, int):
+        msg = f"limit must be a number of checkpoints or None, not {limit!r:.80}."
+        raise TypeError(msg)
     if limit is not None and limit < 0:
         msg = f"limit must be at least 0, got {limit}."
         raise ValueError(msg)

@@ -168,6 +168,23 @@ async def test_listing(saver: RowSaver) -> None:
         saver.alist(config(), before=config("t"))
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"filter": "odd"}, "filter must be a mapping of metadata keys to values, not str: 'odd'"),
+        ({"filter": ["kind"]}, "filter must be a mapping"),
+        ({"before": "3"}, "A config must be a mapping with a \"configurable\", not str: '3'"),
+        ({"limit": "2"}, "limit must be a number of checkpoints or None, not '2'"),
+    ],
+    ids=["text", "list", "before", "limit"],
+)
+async def test_what_is_no_question_is_refused_at_once(saver: RowSaver, arguments: Any, words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        saver.alist(config(), **arguments)
+    with pytest.raises(TypeError, match="A config must be a mapping"):
+        await saver.aget_tuple("t")  # type: ignore[arg-type]
+
+
 async def test_pages_join_without_gap_or_overlap(saver: RowSaver) -> None:
     """Several threads and namespaces hold the same ids, so pages end in the middle of equal ones."""
     expected = []
