@@ -3,6 +3,7 @@
 Errors (Exception)
 RuntimeLibraryError
 ├── GraphDefinitionError (ValueError)    the graph as described cannot be compiled
+│   ├── NotCallableError (TypeError)     a node, router or task that cannot be called
 │   └── UnsupportedFunctionError (NotImplementedError)  a kind of function that cannot be run here
 ├── ConfigError (ValueError)             the call's config is wrong or in the wrong place
 ├── UnknownStreamModeError (ValueError)
@@ -86,6 +87,10 @@ class RuntimeLibraryError(_Travelling, Exception):
 
 class GraphDefinitionError(RuntimeLibraryError, ValueError):
     """The graph as described cannot be built or compiled."""
+
+
+class NotCallableError(GraphDefinitionError, TypeError):
+    """What is given as a node, router or task cannot be called."""
 
 
 class UnsupportedFunctionError(GraphDefinitionError, NotImplementedError):

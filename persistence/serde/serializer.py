@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 import zlib
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 import msgspec
 
@@ -27,6 +27,7 @@ Typed = tuple[str, bytes]
 """A stored value: its type, and its data."""
 
 
+@runtime_checkable
 class SerializerProtocol(Protocol):
     """What savers and caches of third parties may use in place of ``Serializer``."""
 

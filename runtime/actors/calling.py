@@ -14,7 +14,7 @@ from anyio.lowlevel import RunVar
 from persistence.portal import this_thread
 from runtime.actors.cancelling import misplaced
 from runtime.actors.threaded import in_thread
-from runtime.errors import GraphDefinitionError, NodeCancelledError
+from runtime.errors import NodeCancelledError, NotCallableError
 
 if TYPE_CHECKING:
     from runtime.context.scope import Scope
@@ -58,7 +58,7 @@ class Call:
                     break
             else:
                 msg = f"{name!r}: expected a function, callable or runnable, got {type(function).__name__}."
-                raise GraphDefinitionError(msg)
+                raise NotCallableError(msg)
         self.hands_on = self.function is not function and not hasattr(function, "get_state")
         """Whether it is a runnable, and no graph: what runs inside it finds the Runtime in its config."""
         self.is_async = _is_async(self.function)

@@ -131,8 +131,8 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             error_handler: function that takes the node's input, and the failure as ``error: NodeError``; it runs in the
                 same superstep once retries are used up, and what it returns takes the place of the node's result and
                 edges.
-            destinations: where a Command may go, with labels if a mapping; only for drawing. By default what the return
-                annotation says: ``Command[Literal["a", "b"]]``.
+            destinations: where a Command may go, with labels if a mapping: to be drawn, and ``compile`` checks that
+                there are such nodes. By default what the return annotation says: ``Command[Literal["a", "b"]]``.
 
         Raises:
             GraphDefinitionError: a bad name, a duplicate, or something that cannot be called.
@@ -314,6 +314,15 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
                             f"Known nodes: {self._known()}."
                         )
                         raise GraphDefinitionError(msg)
+        for name, node in self.nodes.items():
+            for target in node.destinations:
+                if target != END and target not in self.nodes:
+                    msg = (
+                        f"A Command of node {name!r} may go to unknown node {target!r}, as its destinations or its "
+                        f"return annotation say. Known nodes: {self._known()}. Nodes of a graph around this one are "
+                        "not named there."
+                    )
+                    raise GraphDefinitionError(msg)
         if not any(start == START for start, _ in self.edges) and START not in self.branches:
             msg = "Graph must have an entrypoint: add at least one edge from START to another node."
             raise GraphDefinitionError(msg)

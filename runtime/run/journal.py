@@ -212,7 +212,8 @@ class Journal(Sender):
 
         ``last``: nothing follows it, so that the thread is free once it is stored.
         """
-        metadata = {**self._extra, "source": source, "step": step, "parents": self._parents, **noted(self.branch)}
+        facts = {"source": source, "step": step, "parents": self._parents}
+        metadata = {**facts, **self._extra, **facts, **noted(self.branch)}  # facts come first, and are not overridden
         if self.durability == "exit":
             self._finished.clear()
             self._held.clear()

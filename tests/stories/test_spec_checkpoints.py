@@ -89,6 +89,15 @@ async def test_metadata_carries_source_step_parents_and_scalars_of_the_config(sa
         assert snapshot.metadata["parents"] == {}
 
 
+async def test_what_the_runtime_says_comes_first_and_is_not_overridden(saver: Any) -> None:
+    config = {"configurable": {"thread_id": "t"}, "metadata": {"user": "eve", "step": "mine", "source": "mine"}}
+    await chain("n").compile(checkpointer=saver).ainvoke({}, config)
+    async for stored in saver.alist(config):
+        assert list(stored.metadata) == ["source", "step", "parents", "user"]
+        assert (stored.metadata["source"], type(stored.metadata["step"])) != ("mine", str)
+        assert isinstance(stored.metadata["step"], int)
+
+
 async def test_a_run_id_is_stored_when_it_is_metadata(saver: Any) -> None:
     graph = chain("n").compile(checkpointer=saver)
     await graph.ainvoke({}, {**CONFIG, "metadata": {"run_id": "r-1"}})

@@ -18,7 +18,7 @@ from runtime.actors.calling import Call, Contained
 from runtime.actors.outcomes import COMPLETED, Failed
 from runtime.context.runtime import Runtime
 from runtime.context.scope import Scope, get_config, get_runtime
-from runtime.errors import GraphDefinitionError, NodeError
+from runtime.errors import GraphDefinitionError, NodeError, NotCallableError
 from runtime.graph import START, StateGraph
 from runtime.types import RetryPolicy, RunnableConfig, Send, StreamWriter
 from tests.runtime.actors.staging import handled, of, result, stage, task_of
@@ -137,8 +137,10 @@ async def test_what_a_node_returns_may_be_awaited_by_a_plain_iterator() -> None:
 
 @pytest.mark.parametrize("thing", [1, None, object(), "name"])
 def test_other_things_are_no_nodes(thing: Any) -> None:
-    with pytest.raises(GraphDefinitionError, match="'node': expected a function, callable or runnable, got"):
+    with pytest.raises(NotCallableError, match="'node': expected a function, callable or runnable, got") as caught:
         Call(thing, "node")
+    assert isinstance(caught.value, GraphDefinitionError)
+    assert isinstance(caught.value, TypeError)
 
 
 def test_async_functions_are_recognised() -> None:

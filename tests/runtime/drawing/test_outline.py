@@ -9,6 +9,7 @@ from typing import Any, Literal
 import pytest
 
 from runtime.drawing import Edge, Graph, Node
+from runtime.errors import GraphDefinitionError
 from runtime.func import entrypoint
 from runtime.graph import END, START, StateGraph
 from runtime.types import Command
@@ -172,12 +173,15 @@ def test_commands_among_other_return_types() -> None:
 
 
 def test_a_command_may_leave_the_graph() -> None:
-    """Its target is a node of the graph around this one."""
+    """Its target, a node of the graph around this one, is not named; a name that is unknown here is a mistake."""
 
     def decide(state: State) -> Command[Literal["elsewhere"]]:
         return Command(goto="elsewhere", graph=Command.PARENT)
 
-    found = StateGraph(State).add_node("a", decide).add_edge(START, "a").compile().get_graph()
+    builder = StateGraph(State).add_node("a", decide).add_edge(START, "a")
+    with pytest.raises(GraphDefinitionError, match=r"unknown node 'elsewhere'.*a graph around this one are not named"):
+        builder.compile()
+    found = StateGraph(State).add_node("a", decide, destinations=()).add_edge(START, "a").compile().get_graph()
     assert found.edges == [Edge(START, "a"), Edge("a", END)]
 
 

@@ -84,6 +84,10 @@ REFUSED: dict[str, tuple[Callable[[Graph], Any], str]] = {
         lambda g: g.add_conditional_edges("a", way, {"b": "c"}).compile(),
         "'way' of 'a' may go to unknown node 'c'",
     ),
+    "a Command to nobody": (
+        lambda g: g.add_node("c", a, destinations=("b", END, "d")).compile(),
+        "A Command of node 'c' may go to unknown node 'd', as its destinations or its return annotation say",
+    ),
     "a breakpoint at nobody": (lambda g: g.compile(interrupt_before=["c"]), "Interrupt node 'c' not found"),
     "a breakpoint after nobody": (lambda g: g.compile(interrupt_after=["c"]), "Interrupt node 'c' not found"),
     "an alias for nobody": (lambda g: g.compile(node_aliases={"old": "c"}), "no node 'c' to hand the work of 'old' to"),
