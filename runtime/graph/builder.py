@@ -294,43 +294,33 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
 
     def validate(self, interrupt: Sequence[str] | None = None) -> Self:
         """Check that every edge joins known nodes and that there is a way in. Raises GraphDefinitionError."""
-        known = {START, *self.nodes}
         for start, end in self.edge_order:
-            if start not in known:
-                msg = f"Found edge starting at unknown node {start!r}. Known nodes: {self._known()}."
-                raise GraphDefinitionError(msg)
-            if end != END and end not in self.nodes:
-                msg = f"Found edge ending at unknown node {end!r}. Known nodes: {self._known()}."
-                raise GraphDefinitionError(msg)
+            self._require(start, f"Found edge starting at unknown node {start!r}.", besides=START)
+            self._require(end, f"Found edge ending at unknown node {end!r}.")
         for source, branches in self.branches.items():
-            if source not in known:
-                msg = f"Conditional edges start at unknown node {source!r}. Known nodes: {self._known()}."
-                raise GraphDefinitionError(msg)
+            self._require(source, f"Conditional edges start at unknown node {source!r}.", besides=START)
             for branch in branches.values():
                 for target in (branch.ends or {}).values():
-                    if target != END and target not in self.nodes:
-                        msg = (
-                            f"Conditional edge {branch.name!r} of {source!r} may go to unknown node {target!r}. "
-                            f"Known nodes: {self._known()}."
-                        )
-                        raise GraphDefinitionError(msg)
+                    msg = f"Conditional edge {branch.name!r} of {source!r} may go to unknown node {target!r}."
+                    self._require(target, msg)
         for name, node in self.nodes.items():
             for target in node.destinations:
-                if target != END and target not in self.nodes:
-                    msg = (
-                        f"A Command of node {name!r} may go to unknown node {target!r}, as its destinations or its "
-                        f"return annotation say. Known nodes: {self._known()}. Nodes of a graph around this one are "
-                        "not named there."
-                    )
-                    raise GraphDefinitionError(msg)
+                msg = (
+                    f"A Command of node {name!r} may go to unknown node {target!r}, as its destinations or its return "
+                    "annotation say. Nodes of a graph around this one are not named there."
+                )
+                self._require(target, msg)
         if not any(start == START for start, _ in self.edges) and START not in self.branches:
             msg = "Graph must have an entrypoint: add at least one edge from START to another node."
             raise GraphDefinitionError(msg)
         for name in interrupt or ():
-            if name not in self.nodes:
-                msg = f"Interrupt node {name!r} not found. Known nodes: {self._known()}."
-                raise GraphDefinitionError(msg)
+            self._require(name, f"Interrupt node {name!r} not found.", besides=None)
         return self
+
+    def _require(self, node: str, message: str, *, besides: str | None = END) -> None:
+        if node != besides and node not in self.nodes:
+            msg = f"{message} Known nodes: {self._known()}."
+            raise GraphDefinitionError(msg)
 
     # ---- compiling ---------------------------------------------------------------------------------------------
 
