@@ -104,7 +104,8 @@ def call(function: Callable[[], Awaitable[T]], *, at: EventLoopToken | None, thr
         SaverLoopError: this is the thread of that loop, or it stayed behind in the process that this is a fork of: so
             waiting for it would never end.
 
-    An interrupt (Ctrl-C) while waiting cancels the function, then goes on. In a worker thread of that loop, what
+    An interrupt (Ctrl-C) while waiting cancels the function, and is raised once that has ended: a sync node that is at
+    work ends first, and what a run has is saved. A second one is raised at once. In a worker thread of that loop, what
     cancels the thread's task cancels the function.
 
     """
@@ -121,6 +122,7 @@ def call(function: Callable[[], Awaitable[T]], *, at: EventLoopToken | None, thr
         raise SaverLoopError(msg)
     scopes: list[anyio.CancelScope] = []
     results: list[T | _Raised] = []
+    ended = threading.Event()
 
     async def contained() -> None:
         with anyio.CancelScope() as scope:
@@ -133,6 +135,8 @@ def call(function: Callable[[], Awaitable[T]], *, at: EventLoopToken | None, thr
                 # Not in the task that runs it: a SystemExit would end the event loop, and asyncio complains of a
                 # cancelled task when it shuts down while nobody waits any more, as after a Ctrl-C.
                 results.append(_Raised(error))
+            finally:
+                ended.set()
 
     try:
         if _works_for(at):
@@ -142,6 +146,7 @@ def call(function: Callable[[], Awaitable[T]], *, at: EventLoopToken | None, thr
     except BaseException as error:
         if scopes and not isinstance(error, Exception):
             from_thread.run_sync(scopes[0].cancel, token=at)
+            ended.wait()
         raise
     result = results[0]
     if not isinstance(result, _Raised):

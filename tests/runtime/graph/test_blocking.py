@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import pydoc
+import select
 import signal
 import subprocess
 import sys
@@ -344,7 +345,84 @@ def test_after_an_interrupt_a_program_ends_quietly_once_its_sync_node_has_ended(
         out, err = child.communicate(timeout=15)
     finally:
         child.kill()
-    assert (out, err, child.returncode) == ("interrupted\ndone\n", "", 0)
+    assert (out, err, child.returncode) == ("done\ninterrupted\n", "", 0)
+
+
+IMPATIENT = """
+    import time
+    from persistence.memory import InMemorySaver
+    from tests.stories.graphs import CONFIG, chain
+
+    def node(state):
+        print("working", flush=True)
+        time.sleep(3)
+        print("done", flush=True)
+
+    graph = chain(("node", node), "next").compile(InMemorySaver())
+    try:
+        graph.invoke({}, CONFIG)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_second_interrupt_does_not_wait_for_a_sync_node() -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(IMPATIENT)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    told: list[str] = []
+    try:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "working\n"
+        while not told:  # the first may still be on its way
+            child.send_signal(signal.SIGINT)
+            if select.select([child.stdout], [], [], 0.1)[0]:
+                told.append(child.stdout.readline())
+    finally:
+        child.kill()
+        child.communicate()
+    assert told == ["interrupted\n"]
+
+
+EXIT = """
+    import sys, time
+    import anyio
+    from persistence.sqlite import SqliteSaver
+    from tests.stories.graphs import CONFIG, chain
+
+    def node(state):
+        print("working", flush=True)
+        time.sleep(0.5)
+
+    async def after(state):
+        await anyio.sleep(0)
+        return {"log": ["too far"]}
+
+    with SqliteSaver(sys.argv[1]) as saver:
+        graph = chain("first", ("node", node), ("after", after)).compile(saver)
+        try:
+            graph.invoke({}, CONFIG, durability=sys.argv[2])
+        except KeyboardInterrupt:
+            found = graph.get_state(CONFIG)
+            print(found.values, found.next)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("durability", ["exit", "async", "sync"])
+def test_an_interrupted_run_is_saved_as_far_as_it_came(tmp_path: Path, durability: str) -> None:
+    """The node in its thread ends first, and has finished."""
+    words = [sys.executable, "-c", textwrap.dedent(EXIT), str(tmp_path / "threads.db"), durability]
+    child = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    try:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "working\n"
+        child.send_signal(signal.SIGINT)
+        out, _ = child.communicate(timeout=15)
+    finally:
+        child.kill()
+    assert (out, child.returncode) == ("{'log': ['first']} ('after',)\n", 0)
 
 
 UNREAD = """
