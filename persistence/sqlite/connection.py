@@ -10,7 +10,7 @@ import asyncio
 import os
 import sqlite3
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import aiosqlite
 
@@ -21,21 +21,24 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
+Identity = tuple[int, int]
+"""Device and inode of a file."""
+
+_GONE: Final[Identity] = (0, 0)
 
 
 class Connection:
     """An open connection; used from one asyncio loop."""
 
-    __slots__ = ("_closing", "_driver", "_file", "_inode", "_raw")
+    __slots__ = ("_closing", "_driver", "_files", "_raw")
 
     def __init__(self, driver: aiosqlite.Connection, raw: sqlite3.Connection) -> None:
         """Wrap a connection that aiosqlite has opened."""
         self._driver = driver
         self._raw = raw
         self._closing: asyncio.Task[None] | None = None
-        self._file = ""
-        """Where the database is, once its file is there; empty for one that lives in memory only."""
-        self._inode = 0
+        self._files: dict[str, Identity] = {}
+        """The database and its write-ahead log, once they are there; none for one that lives in memory only."""
 
     @classmethod
     async def open(cls, path: str, patience: float) -> Connection:
@@ -62,12 +65,13 @@ class Connection:
         return result
 
     async def anchor(self) -> None:
-        """Note which file is open, now that it exists; ``write`` then holds the database to it."""
-        self._file = await self.run(lambda raw: raw.execute("PRAGMA database_list").fetchone()[2])
-        self._inode = _inode(self._file)
+        """Note which files are open, now that they exist; ``write`` then holds the database to them."""
+        file = await self.run(lambda raw: raw.execute("PRAGMA database_list").fetchone()[2])
+        found = {path: _identity(path) for path in (file, f"{file}-wal") if file}
+        self._files = {path: identity for path, identity in found.items() if identity is not None and identity != _GONE}
 
     async def write(self, work: Work[T]) -> T:
-        """Run a function that writes. Raises BackendError, without running it, if the file is not in its place."""
+        """Run a function that writes. Raises BackendError, without running it, if a file is not in its place."""
 
         def held(raw: sqlite3.Connection) -> T:
             self.check_file()
@@ -76,16 +80,18 @@ class Connection:
         return await self.run(held)
 
     def check_file(self) -> None:
-        """Raise BackendError if the file was removed, moved or replaced.
+        """Raise BackendError if the file or its log was removed, moved or replaced.
 
-        SQLite in write-ahead mode goes on with it, and all that it commits then is gone with the last connection.
+        SQLite in write-ahead mode goes on with them, and all that it commits then is gone with the last connection.
         """
-        if _inode(self._file) != self._inode:
-            message = (
-                f"{self._file} is not the file that was opened: it was removed, moved or replaced. Nothing was saved. "
-                "Close what has it open, see what became of the file, and open it again."
-            )
-            raise BackendError(message)
+        for path, identity in self._files.items():
+            found = _identity(path)
+            if found is not None and found != identity:
+                message = (
+                    f"{path} is not the file that was opened: it was removed, moved or replaced. Nothing was saved. "
+                    "Close what has it open, see what became of the file, and open it again."
+                )
+                raise BackendError(message)
 
     async def close(self) -> None:
         """Close the connection and wait for its thread; safe to call again.
@@ -101,14 +107,15 @@ class Connection:
         self._closing.result()
 
 
-def _inode(file: str) -> int:
-    """Return what tells a file from another one; -1 if there is none, 0 for no path."""
-    if not file:
-        return 0
+def _identity(file: str) -> Identity | None:
+    """Return what tells a file from another one; None where that cannot be told, as for who may not look."""
     try:
-        return os.stat(file).st_ino  # noqa: PTH116 - before every commit, and a Path costs as much as the look
+        found = os.stat(file)  # noqa: PTH116 - before every commit, and a Path costs as much as the look
+    except (FileNotFoundError, NotADirectoryError):
+        return _GONE
     except OSError:
-        return -1
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _thread(driver: aiosqlite.Connection) -> Thread:

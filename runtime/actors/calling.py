@@ -89,10 +89,11 @@ class Call:
         scope.waits()
         scope.inside = True
         try:
-            result = await in_thread(partial(context.run, function, value), _limiter(scope.depth))
+            cut_short = partial(scope.run.cancel_calls, scope.task)
+            result = await in_thread(partial(context.run, function, value), _limiter(scope.depth), cut_short)
         except (NodeCancelledError, anyio.get_cancelled_exc_class()):
             # If the thread waited for a call when the node was cancelled, this is how that ended, and no failure.
-            await anyio.lowlevel.checkpoint_if_cancelled()
+            await anyio.lowlevel.checkpoint()
             raise
         if inspect.isawaitable(result):
             return await Contained(result, context, scope)

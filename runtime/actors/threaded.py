@@ -13,22 +13,35 @@ from persistence.outlasting import outlast
 from runtime.actors.cancelling import cancelled_class, misplaced, put_off
 
 
-async def in_thread(function: Callable[[], Any], limiter: CapacityLimiter) -> Any:
+async def in_thread(
+    function: Callable[[], Any], limiter: CapacityLimiter, cut_short: Callable[[], None] | None = None
+) -> Any:
     """Return what the function returns.
 
     A cancel before it begins keeps it from beginning. Afterwards the function is waited for, because nothing can stop
-    it, what it returns counts, and the cancel is delivered at the next wait. anyio does so for its cancel scopes; this
-    adds ``asyncio.Task.cancel()``, which reaches through them.
+    it, what it returns counts, and the cancel is delivered at the next wait. anyio does so for its cancel scopes, which
+    also end what the function itself waits for on the event loop; this adds ``asyncio.Task.cancel()``, which reaches
+    through them. ``cut_short`` ends what else it may wait for.
     """
     call = _Call(function)
-    try:
-        await to_thread.run_sync(call.run, limiter=limiter)
-    except cancelled_class():
-        if not call.keep_from_beginning():
-            with suppress(cancelled_class()):
-                await outlast(call.ended)
+    cancelled: BaseException | None = None
+    with anyio.CancelScope() as scope:  # what the thread asks of the event loop runs inside
+        try:
+            await to_thread.run_sync(call.run, limiter=limiter)
+        except cancelled_class() as error:
+            cancelled = error
+            if not call.keep_from_beginning():
+                scope.cancel()
+                if cut_short is not None:
+                    cut_short()
+                with suppress(cancelled_class()):
+                    await outlast(call.ended)
+        except BaseException as error:
+            if error is not call.error:
+                raise
+    if cancelled is not None:
         if not call.ran or isinstance(call.error, cancelled_class()):
-            raise
+            raise cancelled
         put_off()
     if call.error is not None:
         raise call.error

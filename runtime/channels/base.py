@@ -145,10 +145,18 @@ def detached(value: Any) -> Any:
 
 
 def _met(value: Any) -> Any:
-    copier = copy.copy if isinstance(value, _CONTAINERS) else None
+    copier = _copied if isinstance(value, _CONTAINERS) else None
     if len(_COPIERS) < _REMEMBERED:
         _COPIERS[type(value)] = copier
     return value if copier is None else copier(value)
+
+
+def _copied(value: Any) -> Any:
+    """Return a copy of a container, made by its class; what that does not let be copied stays as it is."""
+    try:
+        return copy.copy(value)
+    except Exception:  # noqa: BLE001 - code of the value's class
+        return value
 
 
 _CONTAINERS: Final = (list, dict, set, deque, bytearray)

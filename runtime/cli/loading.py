@@ -39,9 +39,11 @@ async def load_graph(target: str, saver: Any) -> CompiledStateGraph:
             raise _failed(f"{target} does not compile", error) from error
     if isinstance(found, CompiledStateGraph):
         return found if saver is None else with_saver(found, saver)
+    what = type(found)
+    there = f" of LangGraph's ({what.__module__})" if what.__module__.startswith("langgraph.") else ""
     msg = (
-        f"{target} is a {type(found).__name__}, not a graph: it must be a StateGraph, a compiled graph, or a function "
-        "that takes no arguments and returns one."
+        f"{target} is a {what.__name__}{there}, not a graph: it must be a StateGraph of runtime.graph, a compiled "
+        "graph, or a function that takes no arguments and returns one."
     )
     raise CommandError(msg, kind="NotAGraph")
 

@@ -144,7 +144,8 @@ def _add_recover(commands: Parsers) -> None:
         "recover",
         recovering.recover,
         "Continue the threads of a graph whose run died with its process.",
-        "Safe from several processes at once. Exits with 1 if a thread could not be continued.",
+        "On SQLite and PostgreSQL; safe from several processes at once. Exits with 1 if a thread could not be "
+        "continued.",
     )
     _needs_graph(parser)
     _needs_db(parser)

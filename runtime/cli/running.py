@@ -142,7 +142,8 @@ def parse_json(text: str, option: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         shown = text if len(text) <= 60 else f"{text[:60]}…"  # noqa: PLR2004 - enough to recognise it by
-        msg = f"{option} is not JSON ({error}): {shown!r}"
+        quoted = "" if len(text) > len(shown) else f"; a text is written {shlex.quote(json.dumps(text))}"
+        msg = f"{option} is not JSON ({error}): {shown!r}{quoted}"
         raise UsageError(msg) from error
 
 

@@ -78,6 +78,10 @@ class RunView(Protocol):
         """Start a call of a @task function; return its future."""
         ...
 
+    def cancel_calls(self, task: Task) -> None:
+        """Cancel the @task calls that a task has made and that are at work."""
+        ...
+
     def write_custom(self, item: Any, mode: str = "custom", *, once: bool = False) -> None:
         """Put an item on the stream of a mode; ``once``: unless its message was told before."""
         ...

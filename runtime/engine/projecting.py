@@ -36,12 +36,11 @@ def node_input(cells: Cells, task: Task) -> Any:
 
 
 def _state_view(sent: Any) -> Any:
-    """Return a copy of what is sent in place of a state: the values of a dict are copied too, and an instance's."""
+    """Return a copy of what is sent in place of a state; the values of a dict are copied too, and an instance's."""
+    if type(sent) is dict:
+        return {key: view(value) for key, value in sent.items()}
     copied = view(sent)
-    if isinstance(copied, dict):
-        for key, value in copied.items():
-            copied[key] = view(value)
-    return apart(sent) if copied is sent else copied
+    return apart(sent) if copied is sent and not isinstance(sent, dict) else copied
 
 
 def read(cells: Cells, schema: Schema, moment: Any) -> Any:

@@ -11,6 +11,7 @@ from runtime.schema.coerce import view
 from runtime.schema.instances import input_of, updates_of
 from runtime.types.command import Command, Send
 from runtime.types.constants import END, ROOT, START, TASKS, branch_to
+from runtime.types.strangers import stranger
 from runtime.types.telling import add_note
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ def update_writes(plan: Plan, node: str, update: Any, received: Any = MISSING) -
     if isinstance(update, Mapping):
         pairs: Iterable[Write] = _by_key(plan, update)
     else:
+        _refuse_strangers(update if isinstance(update, (list, tuple)) else [update], f"Node {node!r} returned")
         known = updates_of(update, received)
         if known is None and isinstance(update, (list, tuple)) and all(_is_pair(item) for item in update):
             known = list(update)
@@ -103,6 +105,14 @@ def update_writes(plan: Plan, node: str, update: Any, received: Any = MISSING) -
             )
         pairs = known
     return [(key, _validated(plan, node, key, view(value))) for key, value in pairs if key in plan.state]
+
+
+def _refuse_strangers(values: Iterable[Any], where: str) -> None:
+    """Raise InvalidUpdateError for a Command or Send that was imported from LangGraph: it would be lost in silence."""
+    for value in values:
+        if (found := stranger(value)) is not None:
+            msg = f"{where} {found}."
+            raise InvalidUpdateError(msg)
 
 
 def _by_key(plan: Plan, values: Mapping[str, Any]) -> Iterable[Write]:
@@ -132,6 +142,8 @@ def route_writes(plan: Plan, targets: Iterable[Any], source: str) -> list[Write]
     """Return the trigger and Send writes for a list of targets. Raises UnknownNodeError, InvalidUpdateError."""
     writes: list[Write] = []
     for target in targets:
+        if not isinstance(target, str):
+            _refuse_strangers([target], f"{source}:")
         if isinstance(target, Send):
             if target.node == END:
                 msg = f"{source}: cannot Send to END."
@@ -168,6 +180,7 @@ def branch_writes(plan: Plan, node: str, branch: BranchPlan, answer: Any) -> lis
             try:
                 target = branch.ends[item]
             except (KeyError, TypeError):
+                _refuse_strangers([item], f"{source} returned")
                 msg = f"{source} returned {item!r}, which its path_map does not have: {sorted(map(str, branch.ends))}."
                 raise UnknownNodeError(msg) from None
         if target is None or target == START:
@@ -204,6 +217,7 @@ def input_writes(plan: Plan, given: Any, written: Container[str]) -> list[Write]
     """
     if plan.input_schema.kind == "bare":
         return [(ROOT, view(given))]
+    _refuse_strangers([given], f"The input of graph {plan.name!r} is")
     known = list(_by_key(plan, given)) if isinstance(given, Mapping) else input_of(given, written)
     if known is None:
         msg = f"Expected dict, got {given!r} as the input of graph {plan.name!r} with keys {sorted(plan.input_keys)}."

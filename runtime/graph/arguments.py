@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from runtime.errors import GraphDefinitionError, UnsupportedFunctionError
 from runtime.types.policy import CachePolicy, RetryPolicy, TimeoutPolicy
+from runtime.types.strangers import keeper_of_langgraph
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -76,6 +77,7 @@ def check_saver(saver: Any) -> None:
     """Raise TypeError for something that is no saver."""
     if saver is None or isinstance(saver, bool):
         return
+    _refuse_keeper(saver, "checkpointer", "persistence.saver.BaseCheckpointSaver")
     if not isinstance(saver, type) and callable(getattr(saver, "get_tuple", None)):
         return
     _check(saver, "checkpointer must be a saver", "aget_tuple")
@@ -84,7 +86,17 @@ def check_saver(saver: Any) -> None:
 def check_store(store: Any) -> None:
     """Raise TypeError for something that is no store."""
     if store is not None:
+        _refuse_keeper(store, "store", "persistence.store.BaseStore")
         _check(store, "store must be a BaseStore", "abatch")
+
+
+def _refuse_keeper(given: Any, what: str, base: str) -> None:
+    if (there := keeper_of_langgraph(given)) is not None:
+        msg = (
+            f"{what} is of LangGraph ({there}), which keeps other things: import it from persistence.memory, "
+            f"persistence.sqlite or persistence.postgres; one of your own is made of {base}."
+        )
+        raise TypeError(msg)
 
 
 def _check(given: Any, rule: str, method: str) -> None:

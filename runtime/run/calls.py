@@ -323,10 +323,14 @@ class Calls:
 
     # ---- ending, with the caller -------------------------------------------------------------------------------
 
-    async def end(self, caller: Task) -> None:
-        """Cancel what a caller has started and return once all of it has ended."""
+    def cancel(self, caller: Task) -> None:
+        """Cancel what a caller has started and is at work."""
         for future in self._open.get(caller, ()):
             future.work.cancel()
+
+    async def end(self, caller: Task) -> None:
+        """Cancel what a caller has started and return once all of it has ended."""
+        self.cancel(caller)
         try:
             await outlast(partial(self._ended, caller))
         finally:

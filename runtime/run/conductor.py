@@ -228,11 +228,12 @@ class Conductor:
             if not tasks:
                 return
             if self.step >= self.stop and tasks[0].name != START:
+                kept = "" if self.journal is None else "The state is saved; resume with None, or "
                 raise GraphRecursionError(
                     create_error_message(
                         message=f"Recursion limit of {self.config.recursion_limit} reached without hitting a stop "
-                        f"condition in graph {self.plan.name!r} (next: {', '.join(task.name for task in tasks)}). The "
-                        "state is saved; resume with None, or raise config['recursion_limit'].",
+                        f"condition in graph {self.plan.name!r} (next: {', '.join(task.name for task in tasks)}). "
+                        f"{kept or 'To go further, '}raise config['recursion_limit'].",
                         error_code=ErrorCode.GRAPH_RECURSION_LIMIT,
                     )
                 )
@@ -398,6 +399,11 @@ class Conductor:
         if self.calls is None:
             self.calls = Calls(self)
         return self.calls.start(node, scope, arguments)
+
+    def cancel_calls(self, task: Task) -> None:
+        """Cancel the @task calls that a task has made and that are at work."""
+        if self.calls is not None:
+            self.calls.cancel(task)
 
     async def end_calls(self, task: Task) -> None:
         """Cancel the @task calls that a task has made and return once they have ended."""

@@ -74,6 +74,9 @@ class Editor:
     async def caught(self, task: Task, failure: Any) -> None:
         """There are none: no node runs."""
 
+    def cancel_calls(self, task: Task) -> None:
+        """There are none."""
+
     async def end_calls(self, task: Task) -> None:
         """There are none."""
 

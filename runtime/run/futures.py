@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 from collections.abc import Callable, Generator
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,11 +30,13 @@ class TaskFuture(concurrent.futures.Future[T]):
     sibling in a task group that failed) cancels the call too, unless others wait for it as well.
 
     It is a future of ``concurrent.futures`` for what handles several of them: ``wait``, ``as_completed``, callbacks.
+    Async code awaits futures instead: waiting for them there is refused, as it would stop the event loop for ever.
     """
 
     def __init__(self, task: CallTask, run: Conductor, abandoned: Callable[[TaskFuture[Any]], None]) -> None:
         super().__init__()
         self.set_running_or_notify_cancel()
+        self._waiters = _Waiters(self._refuse_here)
         self.task = task
         self.work = anyio.CancelScope()
         """Around the call's work."""
@@ -76,12 +79,13 @@ class TaskFuture(concurrent.futures.Future[T]):
 
         Tells whether there was something to cancel.
         """
-        pending = not self.done()
+        if self.done():
+            return False
         if is_elsewhere(self._run.home_thread):
             from_thread.run_sync(self.work.cancel, token=self._run.home_token)
         else:
             self.work.cancel()
-        return pending
+        return True
 
     def result(self, timeout: float | None = None) -> T:
         """Return the result, waiting for it in a sync node's thread.
@@ -103,15 +107,18 @@ class TaskFuture(concurrent.futures.Future[T]):
     def _ended(self, timeout: float | None) -> None:
         if self.done():
             return
-        if not is_elsewhere(self._run.home_thread):
-            msg = f"The call of task {self.task.name!r} has not ended; in async code await it instead of result()."
-            raise RuntimeError(msg)
+        self._refuse_here()
         try:
             # Without a token the wait belongs to the node's own worker thread, and ends when the node is cancelled.
             token = None if _in_worker_thread() else self._run.home_token
             from_thread.run(self._wait, timeout, token=token)
         except concurrent.futures.CancelledError as error:  # how asyncio's hop back tells of the node's cancellation
             raise self._cut_short() from error
+
+    def _refuse_here(self) -> None:
+        if not is_elsewhere(self._run.home_thread):
+            msg = f"The call of task {self.task.name!r} has not ended; in async code await it instead of result()."
+            raise RuntimeError(msg)
 
     async def _wait(self, timeout: float | None) -> None:  # noqa: ASYNC109 - the caller's thread cannot cancel
         if anyio.current_effective_deadline() == -inf:  # cancelled on the way here: asyncio would not say it again
@@ -137,13 +144,20 @@ class TaskFuture(concurrent.futures.Future[T]):
         """Give it its result."""
         self._value = value
         self._done.set()
-        self.set_result(value)
+        self._tell(partial(self.set_result, value))
 
     def fail(self, error: BaseException) -> None:
         """Give it its failure."""
         self._error = error
         self._done.set()
-        self.set_exception(error)
+        self._tell(partial(self.set_exception, error))
+
+    def _tell(self, tell: Callable[[], None]) -> None:
+        """Tell the callbacks. What one raises that is to end the program ends the caller, not the event loop."""
+        try:
+            tell()
+        except BaseException as error:  # noqa: BLE001 - the caller gets it; an Exception never leaves a callback
+            self._error = error
 
     async def ended(self) -> None:
         """Return once the call has ended, however it did; at once, and whatever is cancelled, if it has."""
@@ -162,6 +176,19 @@ class TaskFuture(concurrent.futures.Future[T]):
 
     def __repr__(self) -> str:
         return f"<TaskFuture {self.task.name} {'done' if self.done() else 'running'}>"
+
+
+class _Waiters(list[Any]):
+    """Where ``concurrent.futures`` notes who waits, before it does."""
+
+    def __init__(self, refuse: Callable[[], None]) -> None:
+        super().__init__()
+        self._refuse = refuse
+
+    def append(self, waiter: Any) -> None:
+        """Note another one, unless its waiting would never end."""
+        self._refuse()
+        super().append(waiter)
 
 
 def _in_worker_thread() -> bool:

@@ -10,7 +10,8 @@ from runtime.engine.writing import without_parent
 from runtime.run.nesting import save_subgraphs
 from runtime.run.views import failure_of
 from runtime.types.constants import ERROR, ERROR_SOURCE_NODE, INTERRUPT, RESUME
-from runtime.types.telling import described
+from runtime.types.strangers import asked_langgraph
+from runtime.types.telling import add_note, described
 
 if TYPE_CHECKING:
     from runtime.actors.outcomes import Outcome
@@ -72,6 +73,8 @@ async def _paused(run: Conductor, task: Task, outcome: Paused, left: int) -> Non
 
 async def failed(run: Conductor, task: Task, outcome: Failed, left: int = 0) -> None:
     """Record that a task failed, with the questions that it puts again."""
+    if asked_langgraph(outcome.error):
+        add_note(outcome.error, "That is how functions of LangGraph's fail here: import it from runtime.types.")
     run.failures.append((task, outcome))
     await _record_error(run, task, described(outcome.error), left, outcome.pending)
     if run.hub is not None:

@@ -24,8 +24,8 @@ def conflict(error: CheckpointConflictError, thread_id: str, ns: str) -> ThreadC
     )
     if isinstance(error, LeaseLostError):
         return FencedError(
-            f"This run has lost {where}: a later run took it, because this one's process was silent for too long, or "
-            f"it was deleted. {advice}"
+            f"This run has lost {where}: it was deleted, or a later run took it because this one's process was silent "
+            f"for too long. {advice}"
         )
     return ThreadConflictError(
         f"Another writer (a second process, a second saver, or who deleted it) moved {where} on while this run was at "

@@ -68,15 +68,29 @@ def input_of(value: object, written: Container[str]) -> list[tuple[str, Any]] | 
 
 
 def apart(value: Any) -> Any:
-    """Return a model, dataclass, Struct or NamedTuple as a copy, its containers copied too; anything else as it is."""
+    """Return a model, dataclass, Struct or NamedTuple as a copy, its containers copied too; anything else as it is.
+
+    Copying runs code of the value's class. What that does not let be copied stays as it is, and is shared.
+    """
+    try:
+        return _copied(value)
+    except Exception:  # noqa: BLE001 - see above
+        return value
+
+
+def _copied(value: Any) -> Any:
     cls: Any = type(value)
-    fields = _fields(value) if isinstance(value, tuple) or kind_of(cls) in _COPIED else None
+    if isinstance(value, tuple):
+        named = getattr(cls, "_fields", ())
+        changed = {name: fresh for name in named if (fresh := detached(item := getattr(value, name))) is not item}
+        return value._replace(**changed) if changed else value  # type: ignore[attr-defined]  # a NamedTuple
+    fields = _fields(value) if kind_of(cls) in _COPIED else None
     if fields is None:
         return value
     changed = {name: fresh for name, item in fields if (fresh := detached(item)) is not item}
-    if isinstance(value, tuple):
-        return value._replace(**changed) if changed else value  # type: ignore[attr-defined]  # a NamedTuple
     copied = copy.copy(value)
+    if copied is value:
+        return value
     for name, fresh in changed.items():
         if isinstance(copied, msgspec.Struct):
             msgspec.structs.force_setattr(copied, name, fresh)

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from runtime.errors import GraphDefinitionError
 from runtime.schema.conforming import conforms
 from runtime.schema.hints import Kind, class_of, is_pydantic_dataclass
 from runtime.schema.models import Model
@@ -26,13 +27,23 @@ def validators_of(schema: Any, kind: Kind, plain: Mapping[str, Any]) -> dict[str
 
 
 def aliases_of(schema: Any, kind: Kind, keys: Iterable[str]) -> dict[str, str]:
-    """Return by other name the key that its library knows a field by: pydantic's aliases, msgspec's renamed fields."""
+    """Return by other name the key that its library knows a field by: pydantic's aliases, msgspec's renamed fields.
+
+    Raises GraphDefinitionError if a name of one field is another field: what is written there would reach both.
+    """
     names: Mapping[str, Iterable[str]] = {}
     if kind == "pydantic" or is_pydantic_dataclass(schema):
         names = Model(schema).aliases()
     elif kind == "struct":
         names = {each.name: [each.encode_name] for each in msgspec.structs.fields(class_of(schema) or schema)}
-    return {alias: key for key in keys for alias in names.get(key, ()) if alias not in keys}
+    found = {alias: key for key in keys for alias in names.get(key, ()) if alias != key}
+    for alias, key in found.items():
+        if alias in keys:
+            msg = (
+                f"{schema.__name__}: {alias!r} is an alias of {key!r} and another field as well; give one another name."
+            )
+            raise GraphDefinitionError(msg)
+    return found
 
 
 def builders_of(schema: Any, kind: Kind, validators: Mapping[str, Validator]) -> tuple[Build | None, Build | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import logging
 from collections.abc import Callable
 from functools import partial
@@ -322,3 +323,61 @@ async def test_a_cancel_between_two_calls_is_no_failure(saver: Any, shape: str, 
         await graph.ainvoke({"a": 1}, CONFIG)
     assert scope.cancelled_caught
     assert [one.error for one in (await graph.aget_state(CONFIG)).tasks] in ([None], ["CancelledError()"])
+
+
+# ---- what a thread waits for when asyncio cancels its run ------------------------------------------------------------
+
+
+def by_result(call: Any) -> Any:
+    return call.result()
+
+
+def by_waiting(call: Any) -> Any:
+    concurrent.futures.wait([call])
+    return call.result()
+
+
+def by_a_thread_of_its_own(call: Any) -> Any:
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        return pool.submit(call.result).result()
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # trio cancels scopes alone
+@pytest.mark.parametrize("wait", [by_result, by_waiting, by_a_thread_of_its_own])
+@pytest.mark.parametrize("kind", ["graph", "workflow"])
+async def test_asyncios_cancel_ends_the_calls_that_a_sync_node_waits_for(
+    wait: Callable[[Any], Any], kind: str, anyio_backend: Any
+) -> None:
+    begun = asyncio.Event()
+
+    @task
+    async def hang() -> None:
+        begun.set()
+        await anyio.sleep_forever()
+
+    def node(given: Any) -> Any:
+        return wait(hang())
+
+    graph: Any = chain(("node", node)).compile() if kind == "graph" else entrypoint()(node)
+    run = asyncio.ensure_future(graph.ainvoke({}))
+    await begun.wait()
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(run, 10)
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # likewise
+async def test_asyncios_cancel_ends_the_graph_that_a_sync_node_waits_for(anyio_backend: Any) -> None:
+    begun = asyncio.Event()
+
+    async def hang(state: Any) -> None:
+        begun.set()
+        await anyio.sleep_forever()
+
+    inner = chain(("hang", hang)).compile()
+    outer = chain(("node", partial(inner.invoke, durability=None))).compile()
+    run = asyncio.ensure_future(outer.ainvoke({}))
+    await begun.wait()
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(run, 10)

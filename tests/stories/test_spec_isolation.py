@@ -1,7 +1,8 @@
 """What a node does to its input in place reaches neither its siblings, nor the caller, nor the history."""
 
 import operator
-from typing import Annotated, Any, TypedDict
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple, TypedDict
 
 import anyio
 import pytest
@@ -211,3 +212,82 @@ async def test_debug_finds_a_mutation_deep_inside_the_input(saver: Any) -> None:
         await graph.ainvoke({**fresh(), "table": {"list": [1]}}, CONFIG)
     assert "in place" in str(caught.value)
     assert (await graph.aget_state(CONFIG)).next == ("deep",)
+
+
+class Immutable(dict[str, Any]):
+    """A dict that is its own copy and takes nothing in."""
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        raise TypeError(key)
+
+
+class Recent(dict[str, Any]):
+    """A dict that moves what is set to its end."""
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.pop(key, None)
+        super().__setitem__(key, value)
+
+
+class Uncopied(dict[str, Any]):
+    """A dict that cannot be copied."""
+
+    def __copy__(self) -> Any:
+        raise RuntimeError
+
+
+@dataclass
+class Client:
+    """An object that cannot be copied."""
+
+    hosts: list[str]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(protocol)
+
+
+@dataclass(frozen=True)
+class Single:
+    """An object that is its own copy."""
+
+    items: list[int]
+
+    def __copy__(self) -> Any:
+        return self
+
+
+class Pair(NamedTuple):
+    """A tuple with names."""
+
+    left: list[int]
+
+
+class Tagged(Pair):
+    """One with an attribute that is no field."""
+
+    tags: list[str] = []  # noqa: RUF012 - as programs have them
+
+
+class Listed(tuple[int, ...]):
+    """A tuple with an attribute and no names."""
+
+    __slots__ = ()
+    tags: list[str] = []  # noqa: RUF012
+
+
+ODD = (Immutable(a=[1]), Recent(a=1, b=2), Uncopied(a=1), Client(["a"]), Single([1]), Tagged([1]), Listed((1,)))
+
+
+@pytest.mark.parametrize("sent", ODD, ids=lambda sent: type(sent).__name__)
+async def test_what_cannot_be_copied_is_shared_and_stays_as_it_is(sent: Any) -> None:
+    seen: list[Any] = []
+    held = sent.items if isinstance(sent, Single) else None
+    builder = StateGraph(State).add_node("part", seen.append)
+    builder.add_conditional_edges(START, lambda _state: [Send("part", sent)], ["part"])
+    await builder.compile().ainvoke(fresh())
+    assert [type(one) for one in seen] == [type(sent)]
+    assert seen[0] is sent or seen == [sent]
+    assert held is None or held is sent.items

@@ -400,6 +400,38 @@ async def test_nothing_is_written_to_a_file_that_is_not_in_its_place(kind: Any, 
             await write()
 
 
+@pytest.mark.parametrize("kind", [SqliteSaver, SqliteStore])
+async def test_nothing_is_written_to_a_log_that_is_not_in_its_place(kind: Any, path: Path) -> None:
+    """Who opens the file then begins another log, and each overwrites what the other commits."""
+    async with kind(path) as opened:
+
+        async def write() -> None:
+            await (put(opened, "1", {"a": 1}) if kind is SqliteSaver else opened.aput(("a",), "k", {"a": 1}))
+
+        await write()
+        log, aside = path.with_name(f"{path.name}-wal"), path.with_name("aside")
+        log.rename(aside)
+        with pytest.raises(BackendError, match=r"threads\.sqlite-wal is not the file that was opened"):
+            await write()
+        aside.rename(log)
+        await write()
+
+
+async def test_who_may_not_look_at_the_file_any_more_goes_on_with_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that drops its privileges has the files open."""
+    async with SqliteSaver(path) as saver:
+
+        def refuse(file: Any) -> Any:
+            raise PermissionError(file)
+
+        monkeypatch.setattr("persistence.sqlite.connection.os.stat", refuse)
+        await put(saver, "1", {"a": 1})
+        monkeypatch.undo()
+        assert await saver.aget_tuple(config()) is not None
+
+
 async def test_a_failed_disk_does_not_let_a_new_file_take_the_place_of_one_that_is_gone(path: Path) -> None:
     async with SqliteSaver(path) as saver:
         await put(saver, "1", {"a": 1})

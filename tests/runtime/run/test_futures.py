@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import concurrent.futures
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import anyio
+import anyio.to_thread
 import pytest
 
 from runtime.func import entrypoint, task
@@ -66,3 +70,57 @@ async def test_the_first_failure_ends_the_wait() -> None:
 
     with pytest.raises(ValueError, match="3"):
         await flow.ainvoke(3)
+
+
+async def test_waiting_for_them_in_async_code_is_refused_as_it_would_never_end() -> None:
+    @entrypoint()
+    async def flow(number: int) -> int:
+        call = double(number)
+        with pytest.raises(RuntimeError, match="'double' has not ended; in async code await it"):
+            concurrent.futures.wait([call])
+        with pytest.raises(RuntimeError, match="'double' has not ended; in async code await it"):
+            next(concurrent.futures.as_completed([call]))
+        result = await call
+        assert concurrent.futures.wait([call]).done == {call}
+        return result
+
+    assert await flow.ainvoke(3) == 6
+
+
+async def test_what_ends_the_program_in_a_callback_ends_the_caller() -> None:
+    @entrypoint()
+    def flow(number: int) -> int:
+        call = double(number)
+        call.add_done_callback(lambda _ended: sys.exit(number))
+        return call.result()
+
+    with pytest.raises(SystemExit) as ended:
+        await flow.ainvoke(3)
+    assert ended.value.code == 3
+
+
+def test_nor_does_it_end_the_event_loop_of_blocking_calls() -> None:
+    @entrypoint()
+    def flow(number: int) -> int:
+        call = double(number)
+        if number > 1:
+            call.add_done_callback(lambda _ended: sys.exit(number))
+        return call.result()
+
+    with pytest.raises(SystemExit):
+        flow.invoke(3)
+    assert flow.invoke(1) == 2
+
+
+async def test_one_that_has_ended_cannot_be_cancelled_wherever_that_is_asked() -> None:
+    calls: list[Any] = []
+
+    @entrypoint()
+    async def flow(number: int) -> int:
+        calls.append(double(number))
+        return await calls[0]  # type: ignore[no-any-return]
+
+    await flow.ainvoke(3)
+    assert await anyio.to_thread.run_sync(calls[0].cancel) is False
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(calls[0].cancel).result() is False
