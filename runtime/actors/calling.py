@@ -15,6 +15,7 @@ from persistence.portal import this_thread
 from runtime.actors.cancelling import misplaced
 from runtime.actors.threaded import in_thread
 from runtime.errors import NodeCancelledError, NotCallableError
+from runtime.types.functions import is_async
 
 if TYPE_CHECKING:
     from runtime.context.scope import Scope
@@ -61,7 +62,7 @@ class Call:
                 raise NotCallableError(msg)
         self.hands_on = self.function is not function and not hasattr(function, "get_state")
         """Whether it is a runnable, and no graph: what runs inside it finds the Runtime in its config."""
-        self.is_async = _is_async(self.function)
+        self.is_async = is_async(self.function)
         self.wants = _wanted(self.function, 1 if takes_input else 0)
 
     def arguments(self, scope: Scope) -> dict[str, Any]:
@@ -155,19 +156,6 @@ class Contained:
 async def _awaited(awaitable: Awaitable[Any]) -> Any:
     """Make a coroutine of anything that can be awaited; what others make may lack ``send`` and ``throw``."""
     return await awaitable
-
-
-def _unwrapped(function: Any) -> Any:
-    while isinstance(function, partial):
-        function = function.func
-    return function
-
-
-def _is_async(function: Any) -> bool:
-    plain = _unwrapped(function)
-    return inspect.iscoroutinefunction(plain) or (
-        not inspect.isroutine(plain) and not inspect.isclass(plain) and inspect.iscoroutinefunction(plain.__call__)
-    )
 
 
 def _wanted(function: Any, taken: int) -> tuple[str, ...]:

@@ -36,10 +36,7 @@ async def in_thread(
                     cut_short()
                 with suppress(cancelled_class()):
                     await outlast(call.ended)
-        except BaseException as error:
-            if error is not call.error:
-                raise
-    if cancelled is not None:
+    if cancelled is not None:  # raised only here: the scope would take it for its own
         if not call.ran or isinstance(call.error, cancelled_class()):
             raise cancelled
         put_off()

@@ -12,6 +12,7 @@ from typing import Any
 from runtime.cli.failing import CommandError, UsageError
 from runtime.graph import CompiledStateGraph, StateGraph
 from runtime.graph.recovery import with_saver
+from runtime.types.strangers import is_of_langgraph
 
 
 async def load_graph(target: str, saver: Any) -> CompiledStateGraph:
@@ -40,7 +41,7 @@ async def load_graph(target: str, saver: Any) -> CompiledStateGraph:
     if isinstance(found, CompiledStateGraph):
         return found if saver is None else with_saver(found, saver)
     what = type(found)
-    there = f" of LangGraph's ({what.__module__})" if what.__module__.startswith("langgraph.") else ""
+    there = f" of LangGraph's ({what.__module__})" if is_of_langgraph(what) else ""
     msg = (
         f"{target} is a {what.__name__}{there}, not a graph: it must be a StateGraph of runtime.graph, a compiled "
         "graph, or a function that takes no arguments and returns one."

@@ -194,11 +194,12 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _copied(answer: Any) -> Any:
-    """Return an answer with all its lists and dicts copied: it is recorded only once its node has had it."""
-    copied = view(answer)
-    if isinstance(copied, dict):
-        for key, value in copied.items():
-            copied[key] = _copied(value)
-    elif isinstance(copied, list):
-        copied[:] = map(_copied, copied)
-    return copied
+    """Return an answer with all its lists and dicts copied: it is recorded only once its node has had it.
+
+    Of subclasses, what they hold stays as it is: only they know how it may be set.
+    """
+    if type(answer) is dict:
+        return {key: _copied(value) for key, value in answer.items()}
+    if type(answer) is list:
+        return [_copied(value) for value in answer]
+    return view(answer)

@@ -142,8 +142,6 @@ def route_writes(plan: Plan, targets: Iterable[Any], source: str) -> list[Write]
     """Return the trigger and Send writes for a list of targets. Raises UnknownNodeError, InvalidUpdateError."""
     writes: list[Write] = []
     for target in targets:
-        if not isinstance(target, str):
-            _refuse_strangers([target], f"{source}:")
         if isinstance(target, Send):
             if target.node == END:
                 msg = f"{source}: cannot Send to END."
@@ -154,6 +152,7 @@ def route_writes(plan: Plan, targets: Iterable[Any], source: str) -> list[Write]
             continue
         else:
             if not isinstance(target, str):
+                _refuse_strangers([target], f"{source}:")
                 msg = f"{source}: expected a node name or Send, got {target!r}."
                 raise InvalidUpdateError(msg)
             require_node(plan, target, source)
@@ -217,8 +216,11 @@ def input_writes(plan: Plan, given: Any, written: Container[str]) -> list[Write]
     """
     if plan.input_schema.kind == "bare":
         return [(ROOT, view(given))]
-    _refuse_strangers([given], f"The input of graph {plan.name!r} is")
-    known = list(_by_key(plan, given)) if isinstance(given, Mapping) else input_of(given, written)
+    if isinstance(given, Mapping):
+        known: list[Write] | None = list(_by_key(plan, given))
+    else:
+        _refuse_strangers([given], f"The input of graph {plan.name!r} is")
+        known = input_of(given, written)
     if known is None:
         msg = f"Expected dict, got {given!r} as the input of graph {plan.name!r} with keys {sorted(plan.input_keys)}."
         raise InvalidUpdateError(msg)

@@ -17,6 +17,7 @@ from runtime.schema.instances import updates_of
 from runtime.schema.reachable import types_in
 from runtime.schema.validating import Build, Validator, aliases_of, builders_of, validators_of
 from runtime.types.constants import ROOT
+from runtime.types.functions import is_async
 from runtime.types.managed import ManagedValue
 
 __all__ = [
@@ -174,10 +175,7 @@ def _check_reducer(reducer: Callable[..., Any], key: str, schema: Any) -> None:
 
 
 def _check_sync(reducer: Any, key: str) -> None:
-    plain = reducer
-    while isinstance(plain, functools.partial):
-        plain = plain.func
-    if any(map(inspect.iscoroutinefunction, (plain, getattr(plain, "__call__", None)))):
+    if is_async(reducer):
         msg = (
             f"The reducer of key {key!r}, {reducer!r}, is an async function: folding writes is computing alone, and "
             "waits for nothing. Make it a plain function, and do what waits in a node."

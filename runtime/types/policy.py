@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
-from inspect import iscoroutinefunction
 from numbers import Real
 from typing import Any, Generic, Literal
 
 from typing_extensions import TypeVar
+
+from runtime.types.functions import is_async
 
 Durability = Literal["exit", "async", "sync"]
 """When checkpoints become durable: at the end of the run, behind it, or before the next superstep."""
@@ -82,7 +82,7 @@ class RetryPolicy:
         if not (all(map(_is_failure, wanted)) if several else _is_failure(wanted) or _is_predicate(wanted)):
             msg = f"retry_on must be an exception class, several, or a function of the exception, got {wanted!r}."
             raise TypeError(msg)
-        if _is_async(wanted):
+        if is_async(wanted):
             msg = f"retry_on must be a plain function, as what an async one returns is always true; got {wanted!r}."
             raise TypeError(msg)
 
@@ -169,7 +169,7 @@ class CachePolicy(Generic[KeyFunctionT_co]):
         if self.key_func is not None and not callable(self.key_func):
             msg = f"key_func must be a function of the node's input, got {self.key_func!r}."
             raise TypeError(msg)
-        if _is_async(self.key_func):
+        if is_async(self.key_func):
             msg = f"key_func must be a plain function, which waits for nothing, got {self.key_func!r}."
             raise TypeError(msg)
         if self.ttl is not None:
@@ -191,12 +191,6 @@ def _check_number(name: str, value: object) -> None:
 
 def _is_failure(kind: object) -> bool:
     return isinstance(kind, type) and issubclass(kind, BaseException)
-
-
-def _is_async(function: Any) -> bool:
-    while isinstance(function, partial):
-        function = function.func
-    return iscoroutinefunction(function) or iscoroutinefunction(getattr(function, "__call__", None))
 
 
 def _is_predicate(function: object) -> bool:

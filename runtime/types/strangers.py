@@ -8,17 +8,22 @@ _THERE: Final = "langgraph."
 _KEYS: Final = "__pregel_"
 
 
+def is_of_langgraph(cls: type) -> bool:
+    """Tell whether a class is LangGraph's."""
+    return str(cls.__module__).startswith(_THERE)
+
+
 def stranger(value: object) -> str | None:
     """Return what a value of a class of LangGraph's is, and what to do; None for any other value."""
     cls = type(value)
-    if not str(cls.__module__).startswith(_THERE):
+    if not is_of_langgraph(cls):
         return None
     return f"LangGraph's own {cls.__name__} ({cls.__module__}): import {cls.__name__} from runtime.types"
 
 
 def keeper_of_langgraph(value: object) -> str | None:
     """Return the class of LangGraph's that a saver or store is made of; None if it is of none."""
-    bases = (base for base in type(value).__mro__ if str(base.__module__).startswith(_THERE))
+    bases = filter(is_of_langgraph, type(value).__mro__)
     return next((f"{base.__module__}.{base.__qualname__}" for base in bases), None)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 import anyio
 import pytest
 
+from persistence.memory import InMemorySaver
 from runtime.errors import InvalidUpdateError
 from runtime.func import entrypoint, task
 from runtime.graph import START, StateGraph
@@ -291,3 +292,16 @@ async def test_what_cannot_be_copied_is_shared_and_stays_as_it_is(sent: Any) -> 
     assert [type(one) for one in seen] == [type(sent)]
     assert seen[0] is sent or seen == [sent]
     assert held is None or held is sent.items
+
+
+@pytest.mark.parametrize(
+    "answer", [Immutable(a=[1]), Recent(a=1, b=2), Uncopied(a=1)], ids=lambda one: type(one).__name__
+)
+async def test_an_answer_that_cannot_be_copied_is_given_as_it_is(answer: Any) -> None:
+    seen: list[Any] = []
+    saver = InMemorySaver()
+    saver.register_types([type(answer)])
+    graph = chain(("ask", lambda _state: seen.append(interrupt("?"))), schema=State).compile(checkpointer=saver)
+    await graph.ainvoke({}, CONFIG)
+    await graph.ainvoke(Command(resume=answer), CONFIG)
+    assert [(type(one), dict(one)) for one in seen] == [(type(answer), dict(answer))]
