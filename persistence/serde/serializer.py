@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import struct
 import zlib
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 import msgspec
@@ -18,7 +17,7 @@ from persistence.errors import CorruptDataError, DecryptionError, SerializationE
 from persistence.serde import catalog, containers, times, values
 from persistence.serde.reading import Reader
 from persistence.serde.registry import Registry
-from persistence.serde.writing import MAX_DEPTH, SCALARS, Refusal, Writer, encode, is_plain
+from persistence.serde.writing import MAX_DEPTH, SCALARS, Refusal, Writer, encode, plain_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -93,13 +92,7 @@ class Serializer:
         """
         kind = type(obj)
         if kind is dict or kind is list:
-            try:
-                payload = encode(obj)
-                plain = is_plain(obj)
-            except Exception:  # noqa: BLE001 - the walk says better what is wrong
-                plain = False
-            if not plain:
-                payload = self._walked(obj)
+            payload = plain_bytes(obj) or self._walked(obj)
         elif obj is None:
             return _NULL, b""
         elif kind is bytes:
@@ -142,12 +135,8 @@ class Serializer:
         Raises:
             SerializationError: it, or something in it, cannot be stored as it is; names the type and the way to it.
         """
-        if type(value) is dict or type(value) is list:
-            with suppress(Exception):  # the walk says better what is wrong
-                plain = encode(value)
-                if is_plain(value):
-                    return plain
-        return self._walked(value, stable=True)
+        plain = plain_bytes(value) if type(value) is dict or type(value) is list else None
+        return plain or self._walked(value, stable=True)
 
     def seal(self, typed: Typed, place: bytes) -> Typed:  # noqa: ARG002 - the encrypting serializer needs it
         """Return what to store at a place; here, the value as it is."""

@@ -1,8 +1,8 @@
-"""From values to what msgspec can write without changing it.
+"""From values to MessagePack that gives them back.
 
 msgspec writes tuples, sets and named tuples as lists, enums as their values, dataclasses and dict subclasses as maps,
-all silently. So a value is handed to it as it is only when it consists of nothing but exact builtins (``is_plain``, at
-C speed); everything else is walked, and whatever needs a tag becomes an extension.
+all silently. ormsgpack can be told to refuse them, so what it takes whole is plain (``plain_bytes``); everything else
+is walked, and whatever needs a tag becomes an extension that msgspec writes.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from gc import get_referents
 from typing import TYPE_CHECKING, Any, Final
 
+import ormsgpack
 from msgspec.msgpack import Encoder, Ext
 
 if TYPE_CHECKING:
@@ -23,10 +24,22 @@ MAX_DEPTH: Final = 200
 Reading needs three interpreter frames a level, of 1000 by default, and the caller has some too.
 """
 
+PLAIN_DEPTH: Final = 255
+"""How deep lists and dicts of exact builtins may be nested: what ormsgpack takes. Reading needs a frame a level."""
+
 SCALARS: Final = frozenset({type(None), bool, int, float, str, bytes})
 """Exact types that msgspec writes and reads back as they are, as values and as keys of a dict."""
 
 _PLAIN: Final = SCALARS | {list, dict}
+_EXACT: Final = (
+    ormsgpack.OPT_PASSTHROUGH_SUBCLASS
+    | ormsgpack.OPT_PASSTHROUGH_TUPLE
+    | ormsgpack.OPT_PASSTHROUGH_ENUM
+    | ormsgpack.OPT_PASSTHROUGH_DATACLASS
+    | ormsgpack.OPT_PASSTHROUGH_DATETIME
+    | ormsgpack.OPT_PASSTHROUGH_UUID
+)
+"""Everything but exact builtins is passed to a default function; as there is none, it is refused."""
 _UNCHECKED: Final = frozenset({type(None), bool, float, bytes})
 _FEW: Final = 16
 _REPR_LIMIT: Final = 60
@@ -102,6 +115,30 @@ def is_plain_by_items(value: Any, levels: int = MAX_DEPTH) -> bool:
 
 is_plain: Final = is_plain_by_referents if sys.version_info < (3, 13) else is_plain_by_items
 """Whether msgspec writes a list or dict, which it could write, without changing it."""
+
+
+def plain_bytes(value: object) -> bytes | None:
+    """Return the MessagePack of a list or dict that holds exact builtins only; None for any other, or one too deep.
+
+    The proof is the encoder's, but for bytearrays, memoryviews and ormsgpack's own extensions, which it takes: where a
+    byte could be the start of one, and where keys are not text, the value itself is looked at.
+    """
+    try:
+        packed = ormsgpack.packb(value, None, _EXACT)
+    except TypeError:
+        try:
+            packed = encode(value)
+        except Exception:  # noqa: BLE001 - the walk says better what is wrong
+            return None
+        return packed if is_plain(value) else None
+    # fmt: off
+    if (  # written out: two thirds of the time of a loop
+        0xC4 in packed or 0xC5 in packed or 0xC6 in packed or 0xC7 in packed or 0xC8 in packed or 0xC9 in packed  # noqa: PLR2004
+        or 0xD4 in packed or 0xD5 in packed or 0xD6 in packed or 0xD7 in packed or 0xD8 in packed  # noqa: PLR2004
+    ) and not is_plain(value):
+        return None
+    # fmt: on
+    return packed
 
 
 class Writer:

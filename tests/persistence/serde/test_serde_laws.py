@@ -8,13 +8,15 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from datetime import timedelta, timezone
 from typing import Any
 
+import ormsgpack
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from persistence.errors import SerializationError
 from persistence.serde.serializer import Serializer
-from persistence.serde.writing import encode, is_plain, is_plain_by_items, is_plain_by_referents
+from persistence.serde.writing import encode, is_plain, is_plain_by_items, is_plain_by_referents, plain_bytes
 from tests.persistence.serde.samples import (
     Box,
     Celsius,
@@ -167,8 +169,8 @@ def test_storing_again_what_was_loaded_gives_the_same_value(value: Any) -> None:
 
 @relaxed
 @given(plain)
-def test_plain_values_are_written_by_msgspec_alone(value: Any) -> None:
-    """Exact builtins need no tag: the payload is what msgspec writes, and it reads back the same."""
+def test_plain_values_need_no_tags(value: Any) -> None:
+    """Exact builtins are written as msgspec writes them, whoever does it, and read back the same."""
     kind, data = SERIALIZER.dumps_typed(value)
     assert same(SERIALIZER.loads_typed((kind, data)), value)
     if isinstance(value, list | dict):
@@ -185,10 +187,28 @@ def test_what_is_called_plain_is_exact_builtins_only(value: Any) -> None:
     except Exception:  # noqa: BLE001 - the check is made after msgspec accepted a value
         return
     expected = _plain_by_definition(value)
+    assert (plain_bytes(value) is not None) == expected
     assert is_plain(value) == expected
     assert is_plain_by_items(value) == expected
     if sys.version_info < (3, 13):
         assert is_plain_by_referents(value) == expected
+
+
+class _Key(str):
+    """A text that is not exactly one."""
+
+    __slots__ = ()
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 4, 8, 16, 20, 300, 70_000])
+def test_what_the_encoder_takes_beside_exact_builtins_is_not_called_plain(length: int) -> None:
+    """Whatever its size, and so the first byte that it is written with."""
+    data = bytes(length)
+    for value in (bytearray(data), memoryview(data), ormsgpack.Ext(5, data), _Key("k" * length)):
+        for around in ([value], {"a": [1, value]}, [[{"b": value}], "c"]):
+            assert plain_bytes(around) is None
+    assert plain_bytes({_Key("k" * length): 1}) is None
+    assert plain_bytes([data, {"a": data}]) == encode([data, {"a": data}])
 
 
 def _plain_by_definition(value: Any) -> bool:
