@@ -6,6 +6,8 @@ import importlib
 import inspect
 import sys
 import traceback
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,11 @@ from runtime.graph.recovery import with_saver
 from runtime.types.strangers import is_of_langgraph
 
 
-async def load_graph(target: str, saver: Any) -> CompiledStateGraph:
+async def load_graph(target: str, saver: Any, name: str | None = None) -> CompiledStateGraph:
     """Import a graph, or call the function that makes it, and compile it with the saver.
 
-    A graph that is compiled already keeps everything it was compiled with, but for the saver. Without a saver here, it
-    keeps its own.
+    A graph that is compiled already keeps everything it was compiled with, but for the saver, and its name if one is
+    given. Without a saver here, it keeps its own.
 
     Raises:
         UsageError: the target does not have the form ``MODULE:GRAPH``.
@@ -35,11 +37,12 @@ async def load_graph(target: str, saver: Any) -> CompiledStateGraph:
         found = await _made(found, target)
     if isinstance(found, StateGraph):
         try:
-            return found.compile(checkpointer=saver)
+            return found.compile(checkpointer=saver, name=name)
         except Exception as error:
             raise _failed(f"{target} does not compile", error) from error
     if isinstance(found, CompiledStateGraph):
-        return found if saver is None else with_saver(found, saver)
+        found = found if saver is None else with_saver(found, saver)
+        return found if name is None else _named(found, name)
     what = type(found)
     there = f" of LangGraph's ({what.__module__})" if is_of_langgraph(what) else ""
     msg = (
@@ -47,6 +50,12 @@ async def load_graph(target: str, saver: Any) -> CompiledStateGraph:
         "graph, or a function that takes no arguments and returns one."
     )
     raise CommandError(msg, kind="NotAGraph")
+
+
+def _named(graph: CompiledStateGraph, name: str) -> CompiledStateGraph:
+    program = copy(graph.program)
+    program.plan = replace(program.plan, name=name)
+    return type(graph)(graph.builder, program)
 
 
 def _module(name: str) -> Any:

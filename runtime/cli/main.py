@@ -109,6 +109,12 @@ def _needs_graph(parser: _Parser) -> None:
     )
 
 
+def _named(parser: _Parser, what_for: str) -> None:
+    parser.add_argument(
+        "--name", metavar="NAME", help=f"the graph's name, {what_for} (default: what it was compiled with)"
+    )
+
+
 def _add_run(commands: Parsers) -> None:
     parser = _command(
         commands, "run", running.run, "Run a graph.", "The thread can be resumed, listed and shown if a file keeps it."
@@ -124,6 +130,7 @@ def _add_run(commands: Parsers) -> None:
     given.add_argument("--answer", metavar="JSON", help="answer the pending question and go on")
     parser.add_argument("--db", metavar="FILE", help=f"keep the thread in {FORMS} (default: none)")
     parser.add_argument("--thread", metavar="ID", help="the thread (default: a new one)")
+    _named(parser, "by which recover finds the run, if it dies")
     parser.add_argument("--checkpoint", metavar="ID", help="run from this checkpoint of the thread, as a new branch")
     parser.add_argument(
         "--durability",
@@ -149,6 +156,7 @@ def _add_recover(commands: Parsers) -> None:
     )
     _needs_graph(parser)
     _needs_db(parser)
+    _named(parser, "whose threads are continued")
     parser.add_argument("--parallel", metavar="N", type=_positive, default=8, help="threads at once (default: 8)")
     parser.add_argument("--dry-run", action="store_true", help="only list them")
     parser.add_argument("--durability", choices=DURABILITIES, default="async", help="as for run")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import shlex
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
@@ -11,53 +13,124 @@ from runtime.cli.failing import CommandError
 from runtime.cli.loading import load_graph
 from runtime.cli.plain import visible
 from runtime.cli.showing import Column, counted, stdout_reserved
-from runtime.graph.recovery import arecover, died
+from runtime.graph.recovery import all_that_died, arecover, require_nodes
 
 if TYPE_CHECKING:
     import argparse
 
+    from persistence.contracts.lease import LeaseRow
     from runtime.cli.showing import Screen
+    from runtime.graph import CompiledStateGraph
+
+_NAMES_SHOWN: Final = 10
+"""Names of other graphs that are listed in words; with --json all are."""
 
 
 def recover(args: argparse.Namespace, screen: Screen) -> int:
     """Find the threads, continue them unless this is a dry run, and tell what became of each."""
     require_place(args.db, exists=True)
     with stdout_reserved():
-        rows: list[dict[str, Any]] = anyio.run(_recover, args, screen, backend="asyncio")
+        found: dict[str, Any] = anyio.run(_recover, args, screen, backend="asyncio")
+    rows: list[dict[str, Any]] = found["recovered"]
     failed = any(row.get("status") == "failed" for row in rows)
     if args.json:
-        screen.document({"db": named(args.db), "recovered": rows, "dry_run": args.dry_run})
+        screen.document(found)
         return int(failed)
-    if not rows:
-        screen.say(f"No run of {args.target} died at work in {named(args.db)}.")
-        return 0
-    last = "Epoch" if args.dry_run else "Became"
-    columns = [Column("Thread", style="cyan"), Column(last), Column("Error")]
-    shown = [[visible(row["thread"]), row.get("status", row.get("epoch")), row.get("error") or ""] for row in rows]
-    screen.table(columns, shown)
-    was = "would be" if args.dry_run else "was" if len(rows) == 1 else "were"
-    screen.say(f"{counted(len(rows), 'thread')} {was} continued.", "dim")
+    if rows:
+        screen.table(*(_planned if args.dry_run else _ended)(rows, found["graph"]))
+        was = "would be" if args.dry_run else "was" if len(rows) == 1 else "were"
+        screen.say(f"{counted(len(rows), 'thread')} {was} continued.", "dim")
+    else:
+        screen.say(
+            f"No run of {args.target} died at work in {named(args.db)} (the graph's name is {found['graph']!r})."
+        )
+    _show_others(found, args, screen)
     return int(failed)
 
 
-async def _recover(args: argparse.Namespace, screen: Screen) -> list[dict[str, Any]]:
+async def _recover(args: argparse.Namespace, screen: Screen) -> dict[str, Any]:
     saver = saver_of(args.db)
-    graph = await load_graph(args.target, saver)
+    graph = await load_graph(args.target, saver, args.name)
     async with saver:
         if saver.lease_owner is None:
-            msg = f"{named(args.db)} keeps no leases, so it cannot be told whose run died."
-            raise CommandError(msg, kind="NoLeases", hint="Resume its threads with: actorgraph run --resume")
+            raise _no_leases(args)
+        dead = await all_that_died(saver)
+        others = Counter(row.graph for row in dead if row.graph != graph.name)
         if args.dry_run:
-            return [{"thread": row.thread_id, "epoch": row.epoch} for row in await died(graph)]
-        with screen.progress(f"Recovering {args.target}"):
-            ended = await arecover(
-                graph, context=args.context, durability=args.durability, max_concurrency=args.parallel
-            )
-        return [
-            {
-                "thread": one.thread_id,
-                "status": one.status,
-                "error": None if one.error is None else f"{type(one.error).__name__}: {one.error}",
-            }
-            for one in ended
-        ]
+            rows = [await _waiting(graph, row) for row in dead if row.graph == graph.name]
+        else:
+            rows = await _continued(graph, args, screen)
+    told = {"db": named(args.db), "graph": graph.name, "recovered": rows}
+    return told | {"others": dict(sorted(others.items())), "dry_run": args.dry_run}
+
+
+async def _continued(graph: CompiledStateGraph, args: argparse.Namespace, screen: Screen) -> list[dict[str, Any]]:
+    with screen.progress(f"Recovering {args.target}"):
+        ended = await arecover(graph, context=args.context, durability=args.durability, max_concurrency=args.parallel)
+    return [{"thread": one.thread_id, "status": one.status, "error": _in_short(one.error)} for one in ended]
+
+
+async def _waiting(graph: CompiledStateGraph, row: LeaseRow) -> dict[str, Any]:
+    """Tell what a thread would go on with; or why it cannot, such as for want of the node that is due."""
+    told: dict[str, Any] = {"thread": row.thread_id, "epoch": row.epoch, "graph": row.graph}
+    try:
+        await require_nodes(graph, row.thread_id)
+        state = await graph.aget_state({"configurable": {"thread_id": row.thread_id}})
+    except Exception as error:  # noqa: BLE001 - one thread that cannot be read is no reason not to show the others
+        return told | {"next": None, "error": _in_short(error)}
+    return told | {"next": list(state.next), "error": None}
+
+
+def _in_short(error: Exception | None) -> str | None:
+    return None if error is None else f"{type(error).__name__}: {error}"
+
+
+def _no_leases(args: argparse.Namespace) -> CommandError:
+    """Say how to do without: a database without leases cannot tell a dead run from one at work."""
+    lists = shlex.join(["actorgraph", "threads", "--db", named(args.db)])
+    words = ["actorgraph", "run", args.target, "--resume", *_more(args), "--db", named(args.db), "--thread"]
+    hint = f"List them, the unfinished ones too: {lists}\nGo on with one of which no run is at work: "
+    msg = f"{named(args.db)} keeps no leases, so it cannot be told whose run died."
+    return CommandError(msg, kind="NoLeases", hint=f"{hint}{shlex.join(words)} ID")
+
+
+def _more(args: argparse.Namespace) -> list[str]:
+    return [] if args.name is None else ["--name", args.name]
+
+
+# ---- what is shown -------------------------------------------------------------------------------------------------
+
+Table = tuple[list[Column], list[list[object]]]
+
+
+def _planned(rows: list[dict[str, Any]], name: str) -> Table:
+    columns = [Column("Thread", style="cyan"), Column("Graph"), Column("Next"), Column("Epoch"), Column("Error")]
+    return columns, [[visible(row["thread"]), name, _next(row), row["epoch"], row["error"] or ""] for row in rows]
+
+
+def _next(row: dict[str, Any]) -> str:
+    if row["next"] is None:
+        return "?"
+    return ", ".join(row["next"]) or "nothing is left"
+
+
+def _ended(rows: list[dict[str, Any]], name: str) -> Table:
+    columns = [Column("Thread", style="cyan"), Column("Graph"), Column("Became"), Column("Error")]
+    return columns, [[visible(row["thread"]), name, row["status"], row["error"] or ""] for row in rows]
+
+
+def _show_others(found: dict[str, Any], args: argparse.Namespace, screen: Screen) -> None:
+    """Name the graphs whose threads were left alone; where nothing else was found, also how to choose one."""
+    others: dict[str, int] = found["others"]
+    if not others:
+        return
+    told = [f"{name!r} ({count:,})" for name, count in others.items()]
+    more = ["..."] if len(told) > _NAMES_SHOWN else []
+    count = counted(sum(others.values()), "thread")
+    names = ", ".join([*told[:_NAMES_SHOWN], *more])
+    were = "was" if count == "1 thread" else "were"
+    screen.say(f"{count} of graphs with other names died there too and {were} left alone: {names}.", "yellow")
+    if not found["recovered"]:
+        name = next(iter(others)) if len(others) == 1 else "NAME"
+        words = ["actorgraph", "recover", args.target, "--name", name, "--db", named(args.db)]
+        screen.command("If it is this graph under another name", shlex.join(words))

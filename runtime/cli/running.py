@@ -62,7 +62,7 @@ def run(args: argparse.Namespace, screen: Screen) -> int:
 async def _run(args: argparse.Namespace, screen: Screen, given: Any) -> dict[str, Any]:
     saver = None if args.db is None else saver_of(args.db)
     # Before the saver is opened, which creates the file: a mistyped graph must not leave one behind.
-    graph = await load_graph(args.target, saver)
+    graph = await load_graph(args.target, saver, args.name)
     async with saver if saver is not None else nullcontext():
         config = _config(args)
         if args.answer is not None:
@@ -255,6 +255,8 @@ async def _state_if_readable(graph: CompiledStateGraph, args: argparse.Namespace
 def command_line(args: argparse.Namespace, *how: str) -> str:
     """Return the command that goes on with the thread, ready to be pasted into a shell."""
     words = ["actorgraph", "run", args.target, *how, "--thread", args.thread, "--db", named(args.db)]
+    if args.name is not None:
+        words += ["--name", args.name]
     if args.durability != "async":
         words += ["--durability", args.durability]
     if args.context is not None:

@@ -106,9 +106,13 @@ async def arecover(
 
 async def died(graph: CompiledStateGraph) -> list[LeaseRow]:
     """Return the leases of the graph's threads whose run died."""
-    saver = graph.checkpointer
+    return [row for row in await all_that_died(graph.checkpointer) if row.graph == graph.name]
+
+
+async def all_that_died(saver: Any) -> list[LeaseRow]:
+    """Return the leases of all threads whose run died, whatever their graph is called."""
     rows: list[LeaseRow] = await saver.aheld_leases()
-    return [row for row in rows if row.graph == graph.name and row.owner != saver.lease_owner and saver.is_dead(row)]
+    return [row for row in rows if row.owner != saver.lease_owner and saver.is_dead(row)]
 
 
 async def _recovered(
@@ -119,7 +123,7 @@ async def _recovered(
     try:
         # Only who takes the thread from the run that died says what became of it, however many are at it.
         async with inherited(graph.checkpointer, row) as legacy:
-            await _require_nodes(graph, row.thread_id)
+            await require_nodes(graph, row.thread_id)
             state = await graph.aget_state(config)
             if _unfinished(state):
                 await legacy.take()
@@ -134,7 +138,7 @@ async def _recovered(
     return Recovered(row.thread_id, "waiting" if state.next else "finished", value)
 
 
-async def _require_nodes(graph: CompiledStateGraph, thread_id: str) -> None:
+async def require_nodes(graph: CompiledStateGraph, thread_id: str) -> None:
     """Raise OrphanedTaskError if the thread waits for a node that the graph does not have: it stays as it is."""
     saved = await graph.checkpointer.aget_tuple({"configurable": {"thread_id": thread_id}})
     if saved is not None:
