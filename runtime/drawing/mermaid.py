@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from runtime.drawing.parts import Edge, Node, frame_of, frames, is_terminal, line, notes, within
+from runtime.drawing.parts import LEVEL, Edge, Node, frame_of, frames, is_terminal, line, notes, within
 from runtime.types.constants import END
 
 _INDENT: Final = "\t"
@@ -22,6 +23,10 @@ _KEYWORD: Final = re.compile(
 _TEXT_ESCAPED: Final = re.compile(r"[^A-Za-z0-9_ =\u0080-\U0010ffff]|(?<=direction) ")
 """Everything that may mean something; ``direction TB`` does so even within quotes."""
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_ ]+")
+"""Text that needs no quotes."""
+_WORD: Final = re.compile(r"[A-Za-z]+")
+_NOT_TEXT: Final = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
+"""Words that YAML takes for something else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +63,7 @@ def draw_mermaid(
     lines = ["graph TD;"]
     if with_styles:
         lines = [*_front_matter(frontmatter_config or {}, getattr(curve_style, "value", curve_style)), *lines]
-    lines += _contents("", nodes, frames(nodes), bare=not with_styles)
-    lines += [_arrow(edge, wrap_label_n_words) for edge in edges]
+    lines += _Contents(nodes, edges, wrap_label_n_words, bare=not with_styles).of("")
     if with_styles:
         styles = node_colors or NodeStyles()
         lines += [f"{_INDENT}classDef {part.name} {getattr(styles, part.name)}" for part in fields(NodeStyles)]
@@ -67,21 +71,68 @@ def draw_mermaid(
 
 
 def _front_matter(given: Mapping[str, Any], curve: str) -> list[str]:
-    """Return the settings as YAML, of which JSON is a part."""
     config = dict(given.get("config") or {})
     config["flowchart"] = {**(config.get("flowchart") or {}), "curve": curve}
-    return ["---", *(f"{key}: {json.dumps(value)}" for key, value in {**given, "config": config}.items()), "---"]
+    return ["---", *_yaml({**given, "config": config}), "---"]
 
 
-def _contents(frame: str, nodes: Mapping[str, Node], inner: Sequence[str], *, bare: bool) -> list[str]:
-    """Return the nodes that lie directly in a subgraph, then its own subgraphs."""
-    lines = [] if bare and not frame else [_node(nodes[each], bare=bare) for each in within(frame, nodes)]
-    for each in within(frame, inner):
-        name = each.removeprefix(f"{frame_of(each)}:")
-        safe = _safe_id(each)
-        title = safe if safe == name else f'{safe}["{_escaped(line(name))}"]'
-        lines += [f"{_INDENT}subgraph {title}", *_contents(each, nodes, inner, bare=bare), f"{_INDENT}end"]
-    return lines
+def _yaml(settings: Mapping[str, Any], indent: str = "") -> Iterator[str]:
+    """Return a mapping as lines of YAML; JSON, which is a part of it, stands for what is not a plain word."""
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            yield f"{indent}{key}:"
+            yield from _yaml(value, f"{indent}  ")
+        else:
+            plain = isinstance(value, str) and _WORD.fullmatch(value) and value.lower() not in _NOT_TEXT
+            yield f"{indent}{key}: {value if plain else json.dumps(value)}"
+
+
+class _Contents:
+    """What stands between the head of a picture and its styles: a graph, and its subgraphs as blocks within it."""
+
+    def __init__(self, nodes: Mapping[str, Node], edges: Sequence[Edge], words_a_line: int, *, bare: bool) -> None:
+        self._nodes = nodes
+        self._frames = frames(nodes)
+        self._words_a_line = words_a_line
+        self._bare = bare
+        self._edges: dict[str, list[Edge]] = {}
+        for edge in edges:
+            self._edges.setdefault(_common_frame(edge), []).append(edge)
+        names = [node.id for node in nodes.values()] + [_name_of(frame) for frame in self._frames]
+        self._once = {name for name, times in Counter(names).items() if times == 1}
+
+    def of(self, frame: str) -> list[str]:
+        """Return the nodes and edges that lie directly in a subgraph, then its own subgraphs."""
+        edges = self._edges.get(frame, [])
+        shown = within(frame, self._nodes)
+        if self._bare:
+            joined = {end for edge in edges for end in (edge.source, edge.target)}
+            shown = [each for each in shown if frame and each not in joined]
+        lines = [_node(self._nodes[each], bare=self._bare) for each in shown]
+        lines += [_arrow(edge, self._words_a_line) for edge in edges]
+        for each in within(frame, self._frames):
+            lines += [f"{_INDENT}subgraph {self._title(each)}", *self.of(each), f"{_INDENT}end"]
+        return lines
+
+    def _title(self, frame: str) -> str:
+        name, safe = _name_of(frame), _safe_id(frame)
+        if name in self._once and _safe_id(name) == name:
+            return name
+        return f'{safe}["{_escaped(line(name))}"]'
+
+
+def _name_of(frame: str) -> str:
+    return frame.removeprefix(f"{frame_of(frame)}{LEVEL}")
+
+
+def _common_frame(edge: Edge) -> str:
+    """Return the innermost subgraph that both ends of an edge lie in."""
+    common = []
+    for one, other in zip(edge.source.split(LEVEL)[:-1], edge.target.split(LEVEL)[:-1], strict=False):
+        if one != other:
+            break
+        common.append(one)
+    return LEVEL.join(common)
 
 
 def _node(node: Node, *, bare: bool) -> str:
@@ -89,12 +140,13 @@ def _node(node: Node, *, bare: bool) -> str:
     if bare:
         return f"{_INDENT}{safe};"
     label = _escaped(line(node.name))
+    below = notes(node)
+    quote = "" if _PLAIN.fullmatch(label) and not below else '"'
     if label.startswith("_") and label.endswith("_"):
         label = f"<p>{label}</p>"  # else Mermaid reads the underscores as emphasis
-    if below := notes(node):
+    if below:
         label += f"<hr/><small><em>{'<br/>'.join(map(_escaped, below))}</em></small>"
-    if not _PLAIN.fullmatch(label):
-        label = f'"{label}"'
+    label = f"{quote}{label}{quote}"
     if is_terminal(node):
         return f"{_INDENT}{safe}([{label}]):::{'last' if node.name == END else 'first'}"
     return f"{_INDENT}{safe}({label})"
@@ -106,8 +158,9 @@ def _arrow(edge: Edge, words_a_line: int) -> str:
     if edge.data:
         words = line(edge.data).split(" ")
         rows = [" ".join(words[at : at + words_a_line]) for at in range(0, len(words), words_a_line)]
+        quote = "" if all(map(_PLAIN.fullmatch, rows)) else '"'
         label = "&nbsp;<br>&nbsp;".join(map(_escaped, rows))
-        arrow = f'{opened} "&nbsp;{label}&nbsp;" {closed}'
+        arrow = f"{opened} {quote}&nbsp;{label}&nbsp;{quote} {closed}"
     return f"{_INDENT}{_safe_id(edge.source)} {arrow} {_safe_id(edge.target)};"
 
 

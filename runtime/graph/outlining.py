@@ -6,6 +6,7 @@ router that does not say where it may go may go anywhere.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -70,17 +71,20 @@ def _node(node: NodePlan, program: Program) -> Node:
 
 
 def _edges(plan: Plan) -> list[Edge]:
-    """Return the edges in the order of the nodes that they join, each pair joined once."""
-    order = {name: place for place, name in enumerate([START, *_names(plan), END])}
+    """Return the edges by the names of what they join, each pair joined once; those from the last nodes come last."""
+    drawn = {START, *_names(plan), END}
     found: dict[tuple[str, str], list[Edge]] = {}
     for edge in _all_edges(plan):
-        if edge.target in order:  # a Command may also go to a node of the graph around this one
+        if edge.target in drawn:  # a Command may also go to a node of the graph around this one
             found.setdefault((edge.source, edge.target), []).append(edge)
-    left = {source for source, _ in found}
-    for _, target in list(found):
-        if target != END and target not in left:
-            found[target, END] = [Edge(target, END)]
-    return [_merged(found[ends]) for ends in sorted(found, key=lambda ends: (order[ends[0]], order[ends[1]]))]
+    edges = {ends: _merged(found[ends]) for ends in sorted(found)}
+    left = Counter(source for source, _ in edges)
+    last = {(target, END) for _, target in edges if target != END and not left[target]}
+    last |= {ends for ends, edge in edges.items() if ends[1] == END and left[ends[0]] == 1 and not edge.conditional}
+    return [
+        *(edge for ends, edge in edges.items() if ends not in last),
+        *(edges.get(ends) or Edge(*ends) for ends in sorted(last)),
+    ]
 
 
 def _names(plan: Plan) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from enum import Enum
 
@@ -16,14 +15,16 @@ from tests.runtime.drawing.names import HOSTILE, graphs, names
 
 ID = r"(?:[A-Za-z0-9_\\]|-(?=[A-Za-z0-9_]))++"
 TEXT = r"(?:[A-Za-z0-9_ =\u0080-\U0010ffff]|#[0-9]+;|</?(?:p|small|em)>|<[hb]r/?>|&nbsp;)*+"
-LABEL = rf'(?:"{TEXT}"|[A-Za-z0-9_ ]+)'
+PLAIN = "[A-Za-z0-9_ ]+"
+LABEL = rf'(?:"{TEXT}"|{PLAIN}|<p>_{PLAIN}_</p>)'
+SAID = rf"&nbsp;{PLAIN}(?:&nbsp;<br>&nbsp;{PLAIN})*&nbsp;"
 LINE = re.compile(
     "|".join(
         [
             rf"\t{ID}\({LABEL}\)",
             rf"\t{ID}\(\[{LABEL}\]\):::(?:first|last)",
             rf"\t{ID} (?:-->|-\.->) {ID};",
-            rf'\t{ID} (?:--|-\.) "{TEXT}" (?:-->|\.->) {ID};',
+            rf'\t{ID} (?:--|-\.) (?:"{TEXT}"|{SAID}) (?:-->|\.->) {ID};',
             rf"\tsubgraph {ID}(?:\[{LABEL}\])?",
             r"\tend",
             r"\tclassDef (?:default|first|last) [a-z0-9:#;.,-]+",
@@ -39,16 +40,18 @@ def test_a_small_graph() -> None:
     graph.add_conditional_edges("agent", node, {"call": "tools", "done": END})
     assert graph.compile(interrupt_before=["tools"]).get_graph().draw_mermaid() == (
         "---\n"
-        'config: {"flowchart": {"curve": "linear"}}\n'
+        "config:\n"
+        "  flowchart:\n"
+        "    curve: linear\n"
         "---\n"
         "graph TD;\n"
-        '\t__start__(["<p>__start__</p>"]):::first\n'
+        "\t__start__([<p>__start__</p>]):::first\n"
         "\tagent(agent)\n"
         '\ttools("tools<hr/><small><em>team = ops<br/>defer = True<br/>__interrupt = before</em></small>")\n'
-        '\t__end__(["<p>__end__</p>"]):::last\n'
+        "\t__end__([<p>__end__</p>]):::last\n"
         "\t__start__ --> agent;\n"
-        '\tagent -. "&nbsp;call&nbsp;" .-> tools;\n'
-        '\tagent -. "&nbsp;done&nbsp;" .-> __end__;\n'
+        "\tagent -. &nbsp;done&nbsp; .-> __end__;\n"
+        "\tagent -. &nbsp;call&nbsp; .-> tools;\n"
         "\ttools --> agent;\n"
         "\tclassDef default fill:#f2f0ff,stroke:#8a82c8,color:#1c1b29,line-height:1.2\n"
         "\tclassDef first fill-opacity:0\n"
@@ -66,14 +69,32 @@ def test_subgraphs_are_nested_and_may_share_names() -> None:
     assert (
         "\tsubgraph sub\n"
         "\tsub\\3aafter(after)\n"
-        '\tsubgraph sub\\3ainner["inner"]\n'
-        '\tsub\\3ainner\\3a__start__(["<p>__start__</p>"]):::first\n'
+        "\tsub\\3ainner\\3a__end__ --> sub\\3aafter;\n"
+        "\tsubgraph inner\n"
+        "\tsub\\3ainner\\3a__start__([<p>__start__</p>]):::first\n"
         "\tsub\\3ainner\\3ap(p)\n"
         "\tsub\\3ainner\\3aq(q)\n"
-        '\tsub\\3ainner\\3a__end__(["<p>__end__</p>"]):::last\n'
-        "\tend\n"
-        "\tend\n"
+        "\tsub\\3ainner\\3a__end__([<p>__end__</p>]):::last\n"
     ) in text
+    assert text.index("\tend\n\tend\n") > text.index("--> sub\\3ainner\\3a__end__;")
+
+
+def test_blocks_of_one_name_are_told_apart() -> None:
+    inner = [Node(f"{outer}:inner:n", "n", len) for outer in "ab"]
+    text = Graph({node.id: node for node in inner}, []).draw_mermaid(with_styles=False)
+    assert text == (
+        "graph TD;\n"
+        "\tsubgraph a\n"
+        '\tsubgraph a\\3ainner["inner"]\n'
+        "\ta\\3ainner\\3an;\n"
+        "\tend\n"
+        "\tend\n"
+        "\tsubgraph b\n"
+        '\tsubgraph b\\3ainner["inner"]\n'
+        "\tb\\3ainner\\3an;\n"
+        "\tend\n"
+        "\tend\n"
+    )
 
 
 def test_settings() -> None:
@@ -85,13 +106,22 @@ def test_settings() -> None:
         curve_style=Curve.STEP,
         node_colors=NodeStyles(default="fill:red"),
         wrap_label_n_words=2,
-        frontmatter_config={"title": "a: b", "config": {"theme": "dark", "flowchart": {"htmlLabels": True}}},
+        frontmatter_config={"title": "a: b", "config": {"theme": "dark", "look": "No", "flowchart": {"wide": True}}},
     )
-    _, settings, rest = text.split("---\n")
-    read = {key: json.loads(value) for key, value in (line.split(": ", 1) for line in settings.splitlines())}
-    assert read == {"title": "a: b", "config": {"theme": "dark", "flowchart": {"htmlLabels": True, "curve": "step"}}}
-    assert "classDef default fill:red\n" in rest
-    assert '"&nbsp;one two&nbsp;<br>&nbsp;three&nbsp;"' in rest
+    assert text.startswith(
+        "---\n"
+        'title: "a: b"\n'
+        "config:\n"
+        "  theme: dark\n"
+        '  look: "No"\n'
+        "  flowchart:\n"
+        "    wide: true\n"
+        "    curve: step\n"
+        "---\n"
+        "graph TD;\n"
+    )
+    assert "classDef default fill:red\n" in text
+    assert "-. &nbsp;one two&nbsp;<br>&nbsp;three&nbsp; .->" in text
 
 
 @pytest.mark.slow
@@ -100,10 +130,10 @@ def test_settings() -> None:
 def test_every_line_has_one_of_few_forms(graph: Graph) -> None:
     text = graph.draw_mermaid()
     lines = text.removesuffix("\n").split("\n")
-    assert lines[3] == "graph TD;"
-    for line in lines[4:]:
+    head = lines.index("graph TD;") + 1
+    for line in lines[head:]:
         assert LINE.fullmatch(line), line
-    assert len(lines) == 4 + len(graph.nodes) + len(graph.edges) + 3
+    assert len(lines) == head + len(graph.nodes) + len(graph.edges) + 3
 
 
 @given(names, names)

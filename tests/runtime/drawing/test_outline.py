@@ -119,9 +119,9 @@ def test_a_router_that_says_nothing_may_go_anywhere() -> None:
     graph = StateGraph(State).add_node("a", node).add_node("b", node).add_edge(START, "a")
     found = graph.add_conditional_edges("a", lambda state: "b").compile().get_graph()
     assert [edge for edge in found.edges if edge.source == "a"] == [
+        Edge("a", END, None, conditional=True),
         Edge("a", "a", None, conditional=True),
         Edge("a", "b", None, conditional=True),
-        Edge("a", END, None, conditional=True),
     ]
 
 
