@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import suppress
-from functools import wraps
+from functools import partial, wraps
 from inspect import getdoc, signature
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from persistence import portal
-from persistence.errors import SaverLoopError
 from runtime.context.scope import SCOPE
-from runtime.errors import BlockingCallError
+from runtime.graph.blocking_stream import BlockingStream, waited
 
 if TYPE_CHECKING:
+    from runtime.graph.blocking_stream import Home
+    from runtime.graph.stream import GraphStream
     from runtime.run.program import Program
 
 P = ParamSpec("P")
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class BlockingDoor:
-    """What ``invoke``, ``stream``, ``get_state`` and so on are made of: ``waiting`` and ``iterating`` make them.
+    """What ``invoke``, ``get_state``, ``stream`` and so on are made of, by ``waiting``, ``iterating``, ``streaming``.
 
     They run where the saver is open, or else the cache, or else on the process's portal; so they work in plain scripts,
     in worker threads and in a notebook whose loop is running. Where waiting would deadlock they raise BlockingCallError
@@ -42,14 +42,13 @@ class BlockingDoor:
         return self._through(run, method)
 
     def _through(self, run: Callable[[], Any], method: str) -> Any:
+        return waited(run, self._home(), method)
+
+    def _home(self) -> Home:
         # A node's call takes its place in the run around it, so it runs where that run does.
         around = SCOPE.get(None)
         home: Any = self._keeper() if around is None else around.run
-        at, thread = getattr(home, "home_token", None), getattr(home, "home_thread", None)
-        try:
-            return portal.call(run, at=at, thread=thread, instead=method)
-        except SaverLoopError as error:
-            raise BlockingCallError(str(error)) from error
+        return getattr(home, "home_token", None), getattr(home, "home_thread", None)
 
     def _keeper(self) -> Any:
         """Return the saver; where that is open nowhere, the cache."""
@@ -108,12 +107,32 @@ def iterating(
         def blocking(self: S, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
             return self._iterate(name, *args, **kwargs)
 
-        # Not what the async method says of leaving it.
-        sections = re.search(r"^(Args|Raises):.*", getdoc(method) or "", re.MULTILINE | re.DOTALL)
-        rest = f"\n{sections[0]}" if sections else ""
-        return _door(blocking, method, first_line, rest, f"Iterator[{_item(method)}]")
+        return _door(blocking, method, first_line, _sections(method), f"Iterator[{_item(method)}]")
 
     return make
+
+
+def streaming(
+    first_line: str,
+) -> Callable[[Callable[Concatenate[S, P], GraphStream]], Callable[Concatenate[S, P], BlockingStream]]:
+    """Return what makes the blocking form of a method that returns a stream."""
+
+    def make(method: Callable[Concatenate[S, P], GraphStream]) -> Callable[Concatenate[S, P], BlockingStream]:
+        name = method.__name__
+
+        @wraps(method)
+        def blocking(self: S, /, *args: P.args, **kwargs: P.kwargs) -> BlockingStream:
+            return BlockingStream(partial(getattr(self, name), *args, **kwargs), self._home, name)
+
+        return _door(blocking, method, first_line, _sections(method), BlockingStream.__name__)
+
+    return make
+
+
+def _sections(method: Callable[..., Any]) -> str:
+    """Return what an async method says of arguments and errors; not what it says of leaving its iterator."""
+    found = re.search(r"^(Args|Raises):.*", getdoc(method) or "", re.MULTILINE | re.DOTALL)
+    return f"\n{found[0]}" if found else ""
 
 
 def _item(method: Callable[..., Any]) -> str:

@@ -13,7 +13,7 @@ from runtime.engine.writing import require_node
 from runtime.errors import ConfigError
 from runtime.graph.arguments import check_saver, check_store
 from runtime.graph.batching import at_once, configs_of
-from runtime.graph.blocking import iterating, waiting
+from runtime.graph.blocking import streaming, waiting
 from runtime.graph.breakpoints import breakpoints
 from runtime.graph.inspecting import Inspectable
 from runtime.graph.outlining import Drawable
@@ -307,7 +307,7 @@ class CompiledStateGraph(ThreadDoors, Inspectable, Drawable, Generic[StateT, Con
 
     invoke = waiting(ainvoke)
     batch = waiting(abatch)
-    stream = iterating("Run, yielding what happens; closing the iterator, or dropping it, ends the run.")(astream)
+    stream = streaming("Run, yielding what happens; leaving it (by ``with``, ``close()``) ends the run.")(astream)
 
     def _call(
         self,

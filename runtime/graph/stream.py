@@ -117,6 +117,11 @@ class GraphStream:
         """Return how full the buffer between run and consumer is and was."""
         return self._hub.statistics()
 
-    def __del__(self) -> None:
+    def abandon(self) -> None:
+        """End the run without waiting for that; safe in any thread."""
         if not self._over and self._host is not None:
             self._host.abandon(self._hub.close)
+        self._over = True
+
+    def __del__(self) -> None:
+        self.abandon()

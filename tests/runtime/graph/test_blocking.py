@@ -234,7 +234,7 @@ def test_leaving_a_blocking_stream_ends_its_run() -> None:
     stream = chain("first", ("node", node)).compile().stream({})
     assert next(stream) == {"first": {"log": ["first"]}}
     assert isinstance(stream, Iterator)
-    stream.close()  # type: ignore[attr-defined]
+    stream.close()
     assert ended.is_set()
     assert list(stream) == []
 
@@ -250,7 +250,7 @@ def test_a_blocking_stream_raises_what_its_run_raises() -> None:
 
 
 def test_a_blocking_stream_that_was_never_begun_is_closed_quietly() -> None:
-    chain("first").compile().stream({}).close()  # type: ignore[attr-defined]
+    chain("first").compile().stream({}).close()
 
 
 # ---- context and interrupts ------------------------------------------------------------------------------------------

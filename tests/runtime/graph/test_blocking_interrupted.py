@@ -107,11 +107,18 @@ IMPATIENT = """
 """
 
 
+CALL = "graph.invoke({}, CONFIG)"
+READ = """for chunk in graph.stream({}, CONFIG):
+            pass"""
+READ_IN_WITH = """with graph.stream({}, CONFIG) as stream:
+            next(stream)"""
+
+
 @pytest.mark.slow
-def test_a_second_interrupt_does_not_wait_for_a_sync_node() -> None:
-    child = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(IMPATIENT)], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    )
+@pytest.mark.parametrize("call", [CALL, READ, READ_IN_WITH], ids=["invoke", "stream", "with"])
+def test_a_second_interrupt_does_not_wait_for_a_sync_node(call: str) -> None:
+    program = textwrap.dedent(IMPATIENT.replace(CALL, call))
+    child = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     told: list[str] = []
     try:
         assert child.stdout is not None
