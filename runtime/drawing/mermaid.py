@@ -92,18 +92,18 @@ class _Contents:
 
     def __init__(self, nodes: Mapping[str, Node], edges: Sequence[Edge], words_a_line: int, *, bare: bool) -> None:
         self._nodes = nodes
-        self._frames = frames(nodes)
         self._words_a_line = words_a_line
         self._bare = bare
         self._edges: dict[str, list[Edge]] = {}
         for edge in edges:
             self._edges.setdefault(_common_frame(edge), []).append(edge)
+        self._frames = list(dict.fromkeys([*filter(None, self._edges), *frames(nodes)]))
         names = [node.id for node in nodes.values()] + [_name_of(frame) for frame in self._frames]
         self._once = {name for name, times in Counter(names).items() if times == 1}
 
     def of(self, frame: str) -> list[str]:
         """Return the nodes and edges that lie directly in a subgraph, then its own subgraphs."""
-        edges = self._edges.get(frame, [])
+        edges = sorted(self._edges.get(frame, []), key=lambda edge: edge.source == edge.target)
         shown = within(frame, self._nodes)
         if self._bare:
             joined = {end for edge in edges for end in (edge.source, edge.target)}
@@ -116,7 +116,7 @@ class _Contents:
 
     def _title(self, frame: str) -> str:
         name, safe = _name_of(frame), _safe_id(frame)
-        if name in self._once and _safe_id(name) == name:
+        if safe == name or (name in self._once and _safe_id(name) == name):
             return name
         return f'{safe}["{_escaped(line(name))}"]'
 
