@@ -157,9 +157,9 @@ def _arrow(edge: Edge, words_a_line: int) -> str:
     arrow = plain
     if edge.data:
         words = line(edge.data).split(" ")
-        rows = [" ".join(words[at : at + words_a_line]) for at in range(0, len(words), words_a_line)]
+        rows = [_escaped(" ".join(words[at : at + words_a_line])) for at in range(0, len(words), words_a_line)]
         quote = "" if all(map(_PLAIN.fullmatch, rows)) else '"'
-        label = "&nbsp;<br>&nbsp;".join(map(_escaped, rows))
+        label = "&nbsp;<br>&nbsp;".join(rows)
         arrow = f"{opened} {quote}&nbsp;{label}&nbsp;{quote} {closed}"
     return f"{_INDENT}{_safe_id(edge.source)} {arrow} {_safe_id(edge.target)};"
 
