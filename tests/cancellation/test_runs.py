@@ -31,7 +31,7 @@ def test_a_run_can_be_cancelled_anywhere(way: Way, kind: str, durability: str, t
 @every_way
 @pytest.mark.parametrize("kind", ["memory", pytest.param("sqlite", marks=pytest.mark.slow), "narrow"])
 @every_mode
-@awaited_or_streamed
+@pytest.mark.parametrize("trial", [Run, pytest.param(Streamed, marks=pytest.mark.sweep)], ids=["awaited", "streamed"])
 def test_a_run_with_a_subgraph_can_be_cancelled_anywhere(
     way: Way, kind: str, durability: str, trial: type[Run], folder: Path
 ) -> None:

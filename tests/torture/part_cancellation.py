@@ -80,7 +80,7 @@ AT_LEAST = 3
     "Cancelled before any step: no open transaction, task or thread is left, what was acknowledged is there, and "
     "resuming completes with each effect once.",
     full=6_000,
-    short=300,
+    short=160,
 )
 def cancellation(cases: int, seed: int) -> Report:
     """Spread the cases over the sweeps, in an order that the seed gives."""

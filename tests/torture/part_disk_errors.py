@@ -44,7 +44,7 @@ class Fault(NamedTuple):
     "disk-errors",
     "Syncs fail, the disk is full, and then it is well: nothing is acknowledged that is not there, and threads go on.",
     full=150,
-    short=6,
+    short=4,
 )
 def disk_errors(cases: int, seed: int) -> Report:
     """Each case is a process of clients whose database meets an error at some call, or at many in a row."""

@@ -22,7 +22,7 @@ MODES: Final = ("sync", "async", "exit")
     "list-append",
     "Whatever clients do at once: what was acknowledged is there once, in order, one child a parent, no epoch falls.",
     full=360,
-    short=12,
+    short=8,
 )
 def list_append(cases: int, seed: int) -> Report:
     """Each case is a history of its own, on one backend, event loop and mode after the other."""

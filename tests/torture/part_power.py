@@ -44,7 +44,7 @@ Kind = Crowd | tuple[Case, bool]
 """Many clients at once; or one run, and whether it begins without a database."""
 
 
-@part("power", "What was acknowledged survives a loss of power, and the run goes on from it.", full=5_000, short=40)
+@part("power", "What was acknowledged survives a loss of power, and the run goes on from it.", full=5_000, short=20)
 def power_loss(cases: int, seed: int) -> Report:
     """Record as many kinds of runs as are worth it, and lose the power at random moments of each."""
     if reason := why_not():

@@ -16,7 +16,7 @@ A_SEED: Final = 1_000
 """Changes of one seed; the next ones are of the next seed."""
 
 
-@part("rows", "Changed rows never become code, a flood or an untyped error.", full=6_000, short=25)
+@part("rows", "Changed rows never become code, a flood or an untyped error.", full=6_000, short=12)
 def changed_rows(cases: int, seed: int) -> Report:
     """Change rows of a paused thread, of items and of kept results, and do all that a program may do with them."""
     violations: list[str] = []

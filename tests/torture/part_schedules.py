@@ -14,7 +14,7 @@ from tests.torture.seeded import LOOPS, run_seeded
     "schedules",
     "A seed of the scheduler gives one order of events, other seeds other orders, and none changes a result.",
     full=1_000,
-    short=25,
+    short=12,
 )
 def schedules(cases: int, seed: int) -> Report:
     """Run each schedule twice, on both event loops."""
