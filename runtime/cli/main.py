@@ -12,6 +12,7 @@ from runtime.cli import demo, drawing, editing, migrating, reading, recovering, 
 from runtime.cli.databases import FORMS
 from runtime.cli.failing import CommandError, UsageError
 from runtime.cli.showing import Screen, quietened
+from runtime.cli.stopping import InterruptError
 from runtime.errors import RuntimeLibraryError
 from runtime.types.policy import DURABILITIES
 from runtime.types.streams import STREAM_MODES
@@ -42,7 +43,10 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
+    """Run one command and return its exit code.
+
+    0: done; 1: failed; 2: wrong usage; 130: stopped by Ctrl-C; 143: by SIGTERM.
+    """
     words = sys.argv[1:] if argv is None else list(argv)
     _Parser.as_json = "--json" in words
     args = _parser().parse_args(words)
@@ -58,8 +62,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         screen.fail(CommandError(str(error), kind=type(error).__name__))
         return 1
     except KeyboardInterrupt:
-        screen.fail(CommandError("Interrupted; what had finished is saved.", kind="KeyboardInterrupt"))
-        return 130
+        stopped = InterruptError("Interrupted; what had finished is saved.")
+        screen.fail(stopped)
+        return stopped.exit_code
 
 
 def _run(args: argparse.Namespace, screen: Screen) -> int:

@@ -13,6 +13,7 @@ from runtime.cli.failing import CommandError
 from runtime.cli.loading import load_graph
 from runtime.cli.plain import visible
 from runtime.cli.showing import Column, counted, stdout_reserved
+from runtime.cli.stopping import InterruptError
 from runtime.graph.recovery import all_that_died, arecover, require_nodes
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from persistence.contracts.lease import LeaseRow
     from runtime.cli.showing import Screen
+    from runtime.cli.stopping import StoppedError
     from runtime.graph import CompiledStateGraph
 
 _NAMES_SHOWN: Final = 10
@@ -30,7 +32,10 @@ def recover(args: argparse.Namespace, screen: Screen) -> int:
     """Find the threads, continue them unless this is a dry run, and tell what became of each."""
     require_place(args.db, exists=True)
     with stdout_reserved():
-        found: dict[str, Any] = anyio.run(_recover, args, screen, backend="asyncio")
+        try:
+            found: dict[str, Any] = anyio.run(_recover, args, screen, backend="asyncio")
+        except KeyboardInterrupt as error:
+            raise _stopped(args) from error
     rows: list[dict[str, Any]] = found["recovered"]
     failed = any(row.get("status") == "failed" for row in rows)
     if args.json:
@@ -87,15 +92,21 @@ def _in_short(error: Exception | None) -> str | None:
 
 def _no_leases(args: argparse.Namespace) -> CommandError:
     """Say how to do without: a database without leases cannot tell a dead run from one at work."""
-    lists = shlex.join(["actorgraph", "threads", "--db", named(args.db)])
-    words = ["actorgraph", "run", args.target, "--resume", *_more(args), "--db", named(args.db), "--thread"]
-    hint = f"List them, the unfinished ones too: {lists}\nGo on with one of which no run is at work: "
     msg = f"{named(args.db)} keeps no leases, so it cannot be told whose run died."
-    return CommandError(msg, kind="NoLeases", hint=f"{hint}{shlex.join(words)} ID")
+    return CommandError(msg, kind="NoLeases", hint=_by_hand(args, "Go on with one that no process has at work"))
 
 
-def _more(args: argparse.Namespace) -> list[str]:
-    return [] if args.name is None else ["--name", args.name]
+def _stopped(args: argparse.Namespace) -> StoppedError:
+    """Say how to go on: of what was cancelled, nobody died, so recover would not find it again."""
+    msg = "Ctrl-C stopped the recovery; what had finished is saved. Threads that were not reached are for the next one."
+    return InterruptError(msg, _by_hand(args, "Go on with one that it had begun"))
+
+
+def _by_hand(args: argparse.Namespace, what: str) -> str:
+    lists = shlex.join(["actorgraph", "threads", "--db", named(args.db)])
+    more = [] if args.name is None else ["--name", args.name]
+    words = ["actorgraph", "run", args.target, "--resume", *more, "--db", named(args.db), "--thread"]
+    return f"List the threads, with what is next: {lists}\n{what}: {shlex.join(words)} ID"
 
 
 # ---- what is shown -------------------------------------------------------------------------------------------------

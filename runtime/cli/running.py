@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import sys
 import uuid
 from contextlib import ExitStack, nullcontext
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from runtime.cli.building import built
 from runtime.cli.databases import named, require_place, saver_of
 from runtime.cli.failing import CommandError, UsageError
-from runtime.cli.loading import load_graph, raised_at
+from runtime.cli.loading import load_graph
 from runtime.cli.plain import in_words, visible
+from runtime.cli.resuming import command_line, failure, head, progress_of, stopped, stopped_at_once, told
 from runtime.cli.showing import stdout_reserved
-from runtime.errors import KEPT_ANSWER, CheckpointNotFoundError
-from runtime.run.opening import LIST_THEM
+from runtime.cli.stopping import InterruptError, TerminationError, drained_by_sigterm
+from runtime.errors import GraphDrained
+from runtime.runtime import RunControl
 from runtime.types.command import Command
 from runtime.types.constants import INTERRUPT
 
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from runtime.graph.stream import GraphStream
     from runtime.types.interrupts import Interrupt
     from runtime.types.snapshot import StateSnapshot
-
-_BLAMED: Final = re.compile(r"^During task with name '(?P<node>.*)' and id ")
 
 
 def run(args: argparse.Namespace, screen: Screen) -> int:
@@ -52,8 +51,11 @@ def run(args: argparse.Namespace, screen: Screen) -> int:
     with ExitStack() as reserved:
         if args.json:
             reserved.enter_context(stdout_reserved())
-        # asyncio, because the databases' drivers live there; which loop it is cannot be seen from outside.
-        result = anyio.run(_run, args, screen, given, backend="asyncio")
+        try:
+            # asyncio, because the databases' drivers live there; which loop it is cannot be seen from outside.
+            result = anyio.run(_run, args, screen, given, backend="asyncio")
+        except KeyboardInterrupt as error:
+            raise stopped_at_once(args) from error
     if args.json:
         screen.document(result)
     return 0
@@ -63,33 +65,47 @@ async def _run(args: argparse.Namespace, screen: Screen, given: Any) -> dict[str
     saver = None if args.db is None else saver_of(args.db)
     # Before the saver is opened, which creates the file: a mistyped graph must not leave one behind.
     graph = await load_graph(args.target, saver, args.name)
-    async with saver if saver is not None else nullcontext():
-        config = _config(args)
-        if args.answer is not None:
-            _require_question(await graph.aget_state(config), args)
-        elif not args.resume:
-            given = built(graph, given)
-        result: dict[str, Any] = {"thread": args.thread}
-        options: dict[str, Any] = {"durability": args.durability, "context": args.context}
-        try:
-            if args.stream is None:
-                with screen.progress(f"Running {args.target}"):
-                    result["output"] = output = await graph.ainvoke(given, config, **options)
-                questions = _questions_in(output)
-            else:
-                modes = list(dict.fromkeys((args.stream, "updates")))  # updates tell of questions, whatever is shown
-                stream = graph.astream(given, config, stream_mode=modes, **options)
-                result["chunks"], questions = await _streamed(stream, args.stream, screen)
-        except Exception as error:
-            raise await _failure(error, graph, args) from error
-        state = None if graph.checkpointer is None or args.thread is None else await graph.aget_state(_head(args))
-        if state is not None:
-            result |= _progress_of(state)
-        elif questions:
-            result["interrupts"] = _told(questions)
-        if not args.json:
-            _show(result, state, args, screen)
-        return result
+    control = RunControl()
+    with drained_by_sigterm(control, quiet=args.json):
+        async with saver if saver is not None else nullcontext():
+            return await _ran(graph, args, screen, given, control)
+
+
+async def _ran(
+    graph: CompiledStateGraph, args: argparse.Namespace, screen: Screen, given: Any, control: RunControl
+) -> dict[str, Any]:
+    config = _config(args)
+    if args.answer is not None:
+        _require_question(await graph.aget_state(config), args)
+    elif not args.resume:
+        given = built(graph, given)
+    result: dict[str, Any] = {"thread": args.thread}
+    options: dict[str, Any] = {"durability": args.durability, "context": args.context, "control": control}
+    try:
+        if args.stream is None:
+            with screen.progress(f"Running {args.target}"):
+                result["output"] = output = await graph.ainvoke(given, config, **options)
+            questions = _questions_in(output)
+        else:
+            modes = list(dict.fromkeys((args.stream, "updates")))  # updates tell of questions, whatever is shown
+            stream = graph.astream(given, config, stream_mode=modes, **options)
+            result["chunks"], questions = await _streamed(stream, args.stream, screen)
+    except anyio.get_cancelled_exc_class() as cancelled:  # by asyncio, for a Ctrl-C: once, so what follows can wait
+        raise await stopped(InterruptError, graph, args) from cancelled
+    except GraphDrained as error:
+        if not control.drain_requested:  # but by a graph that a node called
+            raise await failure(error, graph, args) from error
+        raise await stopped(TerminationError, graph, args) from error
+    except Exception as error:
+        raise await failure(error, graph, args) from error
+    state = None if graph.checkpointer is None or args.thread is None else await graph.aget_state(head(args))
+    if state is not None:
+        result |= progress_of(state)
+    elif questions:
+        result["interrupts"] = told(questions)
+    if not args.json:
+        _show(result, state, args, screen)
+    return result
 
 
 def _require_question(state: StateSnapshot, args: argparse.Namespace) -> None:
@@ -148,7 +164,7 @@ def parse_json(text: str, option: str) -> Any:
 
 
 def _config(args: argparse.Namespace) -> Any:
-    config = _head(args)
+    config = head(args)
     if args.checkpoint is not None:
         config["configurable"]["checkpoint_id"] = args.checkpoint
     if args.recursion_limit is not None:
@@ -156,25 +172,7 @@ def _config(args: argparse.Namespace) -> Any:
     return config
 
 
-def _head(args: argparse.Namespace) -> Any:
-    return {"configurable": {} if args.thread is None else {"thread_id": args.thread}}
-
-
 # ---- what came of it -----------------------------------------------------------------------------------------------
-
-
-def _progress_of(state: StateSnapshot) -> dict[str, Any]:
-    metadata = state.metadata or {}
-    return {
-        "checkpoint_id": state.config["configurable"].get("checkpoint_id"),
-        "step": metadata.get("step"),
-        "next": list(state.next),
-        "interrupts": _told(state.interrupts),
-    }
-
-
-def _told(questions: Sequence[Interrupt]) -> list[dict[str, Any]]:
-    return [{"id": question.id, "value": question.value} for question in questions]
 
 
 def _show(result: dict[str, Any], state: StateSnapshot | None, args: argparse.Namespace, screen: Screen) -> None:
@@ -211,56 +209,3 @@ def _show_lost(questions: Sequence[dict[str, Any]], screen: Screen) -> None:
         return
     _show_questions(questions, screen)
     screen.say("The run stopped there. Nothing keeps it, so it cannot be answered: run it again with --db FILE.", "red")
-
-
-async def _failure(error: Exception, graph: CompiledStateGraph, args: argparse.Namespace) -> CommandError:
-    """Say which node failed, what the thread holds now and how to go on."""
-    kind = type(error).__name__
-    notes = list(getattr(error, "__notes__", ()))
-    nodes = [match["node"] for note in notes if (match := _BLAMED.match(note))]
-    facts: dict[str, Any] = {"thread": args.thread}
-    hints: list[str] = []
-    if nodes:
-        message = f"Node {nodes[0]!r} failed: {kind}: {error}"
-        facts |= {"node": nodes[0], "at": raised_at(error)}
-        hints.append(facts["at"] or "")
-    else:
-        message = str(error)
-        if isinstance(error, CheckpointNotFoundError):
-            listed = shlex.join(["actorgraph", "history", args.thread, "--db", named(args.db)])
-            message = message.replace(LIST_THEM, f"List the known ones: {listed}")
-    if nodes and args.context is None and graph.program.context_schema is not None:
-        hints.append("The graph has a context_schema, and this run had no context: give one with --context JSON.")
-    hints += [note for note in notes if not _BLAMED.match(note) and not note.startswith(KEPT_ANSWER)]
-    state = None if graph.checkpointer is None or args.thread is None else await _state_if_readable(graph, args)
-    if state is not None and state.metadata is not None and nodes:
-        facts |= _progress_of(state) | {"resume": command_line(args, "--resume")}
-        hints += [
-            f"Thread {args.thread!r} is saved up to step {facts['step']}; left to run: {', '.join(state.next)}.",
-            f"Once the cause is gone, go on from there: {facts['resume']}",
-        ]
-        if any(note.startswith(KEPT_ANSWER) for note in notes):
-            facts["ask_again"] = command_line(args, "--resume", "--checkpoint", facts["checkpoint_id"])
-            hints.append(f"{KEPT_ANSWER} To be asked again: {facts['ask_again']}")
-    return CommandError(message, kind=kind, hint="\n".join(hint for hint in hints if hint) or None, **facts)
-
-
-async def _state_if_readable(graph: CompiledStateGraph, args: argparse.Namespace) -> StateSnapshot | None:
-    try:
-        return await graph.aget_state(_head(args))
-    except Exception:  # noqa: BLE001 - the run's own error is what the caller must see
-        return None
-
-
-def command_line(args: argparse.Namespace, *how: str) -> str:
-    """Return the command that goes on with the thread, ready to be pasted into a shell."""
-    words = ["actorgraph", "run", args.target, *how, "--thread", args.thread, "--db", named(args.db)]
-    if args.name is not None:
-        words += ["--name", args.name]
-    if args.durability != "async":
-        words += ["--durability", args.durability]
-    if args.context is not None:
-        words += ["--context", json.dumps(args.context)]
-    if args.recursion_limit is not None:
-        words += ["--recursion-limit", str(args.recursion_limit)]
-    return shlex.join(words)

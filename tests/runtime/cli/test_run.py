@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import shlex
-import signal
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
-
-from tests.runtime.cli.commands import environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -292,34 +287,3 @@ def test_resuming_needs_a_thread_that_exists(app: str, command: Command, db: str
     assert failed.error["type"] == "EmptyInputError"
     assert "'absent'" in failed.error["message"]
     assert command("run", f"{app}:graph", "--resume", "--db", db).code == 2
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="an interrupt cannot be sent to one process there")
-@pytest.mark.slow
-def test_an_interrupt_from_the_keyboard_keeps_what_had_finished(tmp_path: Path, process: Command) -> None:
-    (tmp_path / "slow.py").write_text(
-        "from typing import TypedDict\n"
-        "import anyio\n"
-        "from runtime.graph import START, StateGraph\n"
-        "class State(TypedDict, total=False):\n"
-        "    done: bool\n"
-        "async def quick(state):\n"
-        "    return {'done': True}\n"
-        "async def slow(state):\n"
-        "    print('inside', flush=True)\n"
-        "    await anyio.sleep_forever()\n"
-        "graph = StateGraph(State).add_node(quick).add_node(slow).add_edge(START, 'quick').add_edge('quick', 'slow')\n"
-    )
-    words = [sys.executable, "-m", "runtime.cli", "run", "slow:graph", "--input", "{}", "--thread", "t", "--db", "x.db"]
-    with subprocess.Popen(
-        words, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as running:
-        assert running.stdout is not None
-        assert running.stdout.readline() == "inside\n"
-        running.send_signal(signal.SIGINT)
-        _, told = running.communicate(timeout=30)
-    assert running.returncode == 130
-    assert "Interrupted" in told
-    assert "Traceback" not in told
-    shown = process("show", "t", "--db", "x.db", "--json").document
-    assert (shown["values"], shown["next"]) == ({"done": True}, ["slow"])
