@@ -15,6 +15,9 @@ N = TypeVar("N", bound=str)
 
 ParentMarker = Literal["__parent__"]
 
+_MARKS = (("langgraph.types", "Command"), ("langchain_core.messages.tool", "ToolOutputMixin"))
+"""Where, once it is imported, a class is found that others tell a Command by."""
+
 
 @dataclass(slots=True, frozen=True)
 class Send:
@@ -55,13 +58,16 @@ class Command(Generic[N]):
 
     @property  # type: ignore[misc]  # an object's class can be set, in general
     def __class__(self) -> type[Command[Any]]:
-        """What the object counts as: also a result that LangChain's tools hand on as it is.
+        """What the object counts as: also a result that LangChain's tools and LangGraph's ToolNode hand on as it is.
 
-        They make a text of whatever is not an instance of their mark. Their module may be missing, and is slow to
-        import, so nothing can inherit from it beforehand.
+        The tools make a text of whatever is not an instance of their mark, and ToolNode refuses what is not one of its
+        own Commands, which bear that mark. Their modules may be missing, and are slow to import, so nothing can inherit
+        from them beforehand.
         """
-        mark = getattr(sys.modules.get("langchain_core.messages.tool"), "ToolOutputMixin", None)
-        return Command if mark is None else _marked(mark)
+        for module, name in _MARKS:
+            if (mark := getattr(sys.modules.get(module), name, None)) is not None:
+                return _marked(mark)
+        return Command
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _made, (self.graph, self.update, self.resume, self.goto)
@@ -82,7 +88,7 @@ def _marked(mark: type) -> type[Command[Any]]:
     def make(_cls: type, **fields: Any) -> Command[Any]:
         return Command(**fields)
 
-    return type("Command", (Command, mark), {"__new__": make, "__module__": __name__})
+    return type("Command", (mark,), {"__new__": make, "__module__": __name__, "__slots__": ()})
 
 
 @dataclass(slots=True, frozen=True)

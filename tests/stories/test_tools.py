@@ -7,6 +7,7 @@ import dataclasses
 import pickle
 from typing import Annotated, Any
 
+import langgraph.types
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
@@ -15,7 +16,7 @@ from langgraph.prebuilt import InjectedState, InjectedStore, ToolNode, ToolRunti
 from persistence.memory import InMemorySaver, InMemoryStore
 from runtime.config import get_store
 from runtime.graph import START, MessagesState, StateGraph
-from runtime.types import Command, interrupt
+from runtime.types import Command, Send, interrupt
 from tests.stories.graphs import CONFIG
 
 
@@ -115,9 +116,36 @@ async def test_a_node_of_ones_own_calls_tools_that_return_commands() -> None:
     assert "taken over" in [message.content for message in output["messages"]]
 
 
-async def test_langgraphs_tool_node_refuses_commands_of_another_library() -> None:
-    with pytest.raises(TypeError, match="hand_over returned unexpected type"):
-        await agent((hand_over, {})).compile().ainvoke(QUESTION)
+async def test_tools_in_langgraphs_tool_node_return_commands() -> None:
+    builder = agent((hand_over, {}), (add, {"left": 1, "right": 2}))
+    builder.add_node("other", lambda _state: {"messages": AIMessage("taken over")})
+    output = await builder.compile().ainvoke(QUESTION)
+    assert sorted(told(output)) == ["3", "handed over"]
+    assert "taken over" in [message.content for message in output["messages"]]
+
+
+@tool
+def leave(tool_call_id: Annotated[str, InjectedToolCallId], state: Annotated[Any, InjectedState]) -> Command[Any]:
+    """Let somebody outside go on, with all that was said."""
+    done = ToolMessage("left", tool_call_id=tool_call_id)
+    return Command(graph=Command.PARENT, goto=[Send("outside", {"messages": [*state["messages"], done]})])
+
+
+async def test_tools_in_langgraphs_tool_node_go_to_the_parent_graph() -> None:
+    outer = StateGraph(MessagesState).add_node("inside", agent((leave, {})).compile())
+    outer.add_node("outside", lambda state: {"messages": [*state["messages"], AIMessage("outside")]})
+    output = await outer.add_edge(START, "inside").compile().ainvoke(QUESTION)
+    assert told(output) == ["left"]
+    assert output["messages"][-1].content == "outside"
+
+
+def test_a_command_counts_as_one_of_langgraphs_where_that_is_loaded() -> None:
+    """ToolNode copies it with a changed update; the copy is one of ours."""
+    command: Command[str] = Command(update={"n": 1}, graph=Command.PARENT)
+    assert isinstance(command, langgraph.types.Command)
+    other = dataclasses.replace(command, update={"n": 2})
+    assert type(other) is Command
+    assert other == Command(update={"n": 2}, graph=Command.PARENT)
 
 
 def test_a_command_is_one_whatever_else_it_counts_as() -> None:
