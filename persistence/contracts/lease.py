@@ -59,3 +59,7 @@ class LeaseBook(Protocol):
     def is_dead(self, lease: LeaseRow) -> bool:
         """Tell whether a lease's owner is surely gone: it has been silent for too long, or its process has ended."""
         ...
+
+    def owner_in_words(self, lease: LeaseRow) -> str:
+        """Say which process holds a lease, for people who look for it."""
+        ...

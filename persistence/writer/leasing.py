@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from persistence.errors import LeaseLostError
+from persistence.writer.owners import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -113,7 +114,7 @@ def settled(asked: Sequence[Move], stored: Mapping[str, Stored], holds: Callable
 def lost(gone: Mapping[str, Stored | None]) -> LeaseLostError:
     """Return the error for threads that others have taken, or deleted."""
     thread_id, found = next(iter(gone.items()))
-    by = "it was deleted" if found is None else f"a later run took it (epoch {found[0]}, owner {found[1]})"
+    by = "it was deleted" if found is None else f"a later run took it (epoch {found[0]}, {in_words(found[1])})"
     error = LeaseLostError(
         f"Thread {thread_id!r} is no longer this run's: {by}. Nothing of this unit was saved. Read the thread's state "
         "and call again if it is still needed."

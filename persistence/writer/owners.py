@@ -1,12 +1,17 @@
 """Owners of leases, named so that others on the same machine can tell whether their process is still there.
 
-A dead process's threads are then free at once. Elsewhere, and in another container, only silence tells.
+A dead process's threads are then free at once. Elsewhere, and in another container, only silence tells. People find the
+process by what the name says of it.
 """
 
 from __future__ import annotations
 
 import os
+import socket
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final, NamedTuple
+from urllib.parse import quote, unquote
 from uuid import uuid4
 
 UNKNOWN = "-"
@@ -16,19 +21,68 @@ ENDED = "ended"
 """Stands for the start of a process that has ended and whose parent has not asked yet how."""
 
 
+_OLDER: Final = 5
+"""Parts of the names that older versions gave: without host and moment."""
+
+
+class _Owner(NamedTuple):
+    """The parts of an owner's name."""
+
+    boot: str = UNKNOWN
+    space: str = UNKNOWN
+    pid: str = UNKNOWN
+    started: str = UNKNOWN
+    token: str = UNKNOWN
+    host: str = ""
+    opened: str = ""
+
+    @property
+    def process(self) -> tuple[str, ...]:
+        return self[:4]
+
+
 def new_owner() -> str:
-    """Return a name that no other saver ever has: machine, process namespace, process, its start, random."""
+    """Return a name that no other saver ever has: machine, process namespace, process, its start, random, host, now."""
     pid = os.getpid()
-    return "/".join((*_machine(), str(pid), _started(str(pid)) or UNKNOWN, uuid4().hex))
+    opened = datetime.now(UTC).isoformat(timespec="seconds")
+    host = quote(socket.gethostname(), safe="")
+    return "/".join((*_machine(), str(pid), _started(str(pid)) or UNKNOWN, uuid4().hex, host, opened))
 
 
 def is_gone(owner: str) -> bool:
     """Tell whether an owner's process has surely ended; False where that cannot be known from here."""
-    boot, space, pid, started, _ = owner.split("/") if owner.count("/") == 4 else (UNKNOWN,) * 5  # noqa: PLR2004
+    boot, space, pid, started, *_ = _parts(owner)
     if UNKNOWN in (boot, space, started) or (boot, space) != _machine() or not pid.isdecimal():
         return False
     found = _started(pid)
     return not _is_there(int(pid)) if found is None else found != started
+
+
+def in_words(owner: str, reader: str | None = None) -> str:
+    """Say which process an owner is in, where, and since when its saver is open; as far as its name tells.
+
+    ``reader``: the owner that asks, to whom its own process is "this process".
+    """
+    parts = _parts(owner)
+    if not parts.pid.isdecimal():
+        return f"owner {owner!r}"
+    since = f", whose saver was opened at {_moment(parts.opened)}" if parts.opened else ""
+    if reader is not None and UNKNOWN not in parts.process and _parts(reader).process == parts.process:
+        return f"another saver of this process{since.replace('whose saver', 'which')}"
+    where = f" on host {unquote(parts.host)!r}" if parts.host else ""
+    return f"process {parts.pid}{where}{since}"
+
+
+def _parts(owner: str) -> _Owner:
+    parts = owner.split("/")
+    return _Owner(*parts) if len(parts) in (_OLDER, len(_Owner._fields)) else _Owner()
+
+
+def _moment(opened: str) -> str:
+    try:
+        return f"{datetime.fromisoformat(opened).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except ValueError:
+        return repr(opened)
 
 
 def _machine() -> tuple[str, str]:

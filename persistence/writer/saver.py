@@ -17,7 +17,7 @@ from persistence.writer.contract import RowSaver
 from persistence.writer.home import Homed
 from persistence.writer.keeping import Holdings, keep, keeps_leases
 from persistence.writer.limits import DEFAULT_LIMITS, Limits
-from persistence.writer.owners import is_gone
+from persistence.writer.owners import in_words, is_gone
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -162,6 +162,10 @@ class GroupCommitSaver(Homed, RowSaver):
     def is_dead(self, lease: LeaseRow) -> bool:
         """Tell whether a lease's owner is surely gone: silent for too long, or its process has ended."""
         return lease.seconds_left <= 0 or is_gone(lease.owner)
+
+    def owner_in_words(self, lease: LeaseRow) -> str:
+        """Say which process holds a lease, for people who look for it."""
+        return in_words(lease.owner, self.lease_owner)
 
     def _leasing(self) -> LeasingBackend:
         backend = self._backend

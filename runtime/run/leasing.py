@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -97,7 +98,6 @@ async def opened(
 
     Raises ThreadBusyError if the thread is held elsewhere and ``reject`` is set.
     """
-    thread_id = config["configurable"]["thread_id"]
     within = {(other.lease.epoch, other.lease.owner): other.lease for other in held() if other.lease is not None}
     watch = _Watch()
     while True:
@@ -111,12 +111,18 @@ async def opened(
             loaded: CheckpointTuple | None = found
             return loaded
         if reject:
-            msg = (
-                f"Thread {thread_id!r} is held by a run of another process (owner {row.owner}, epoch {row.epoch}), "
-                "which is alive. Wait for it, or use multitask_strategy='enqueue'."
-            )
-            raise ThreadBusyError(msg)
+            raise ThreadBusyError(_busy(saver, row))
         await anyio.sleep(watch.pause())
+
+
+def _busy(saver: Any, row: LeaseRow) -> str:
+    """Say who holds a thread, and what can be done."""
+    return (
+        f"Thread {row.thread_id!r} is held by a run of {saver.owner_in_words(row)}, which is alive "
+        f"(graph {row.graph!r}, epoch {row.epoch}). Wait for it, or use multitask_strategy='enqueue', which waits. If "
+        "it hangs, end its process: then the thread is free, seen from the same machine at once, from others within "
+        f"{max(1, ceil(row.seconds_left))} s."
+    )
 
 
 class _Watch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from typing import Any
@@ -17,7 +18,7 @@ from persistence.errors import LeaseLostError
 from persistence.writer import owners
 from persistence.writer.keeping import Holdings
 from persistence.writer.leasing import Stored, moves, settled
-from persistence.writer.owners import is_gone, new_owner
+from persistence.writer.owners import in_words, is_gone, new_owner
 
 THREADS = ["t", "u"]
 
@@ -67,7 +68,7 @@ def test_a_batch_of_units_does_what_they_do_one_by_one(shown: list[tuple[str, Le
 
 def test_every_thread_that_was_lost_is_named() -> None:
     batch = [unit(thread_id, Lease(1, "me", "g")) for thread_id in ("t", "u", "v")]
-    with pytest.raises(LeaseLostError, match="epoch 2, owner other") as caught:
+    with pytest.raises(LeaseLostError, match="epoch 2, owner 'other'") as caught:
         apply(batch, {"t": (2, "other"), "u": (1, "me")}, {})
     assert caught.value.thread_ids == {"t", "v"}
 
@@ -140,7 +141,7 @@ def test_an_owner_is_gone_once_its_process_has_ended() -> None:
 
 
 def test_an_owner_that_cannot_be_known_is_not_called_gone() -> None:
-    boot, space, pid, started, token = new_owner().split("/")
+    boot, space, pid, started, token, *_ = new_owner().split("/")
     assert not is_gone(f"{boot}/{space}/{pid}/{started}/{token}")
     assert is_gone(f"{boot}/{space}/{pid}/1/{token}")
     assert not is_gone(f"another boot/{space}/{pid}/1/{token}")
@@ -149,6 +150,40 @@ def test_an_owner_that_cannot_be_known_is_not_called_gone() -> None:
     assert not is_gone(f"{boot}/{space}/one/{started}/{token}")
     assert is_gone(f"{boot}/{space}/{10**30}/{started}/{token}")
     assert not is_gone("somebody")
+    assert is_gone(f"{boot}/{space}/{pid}/1/{token}/host/2026-01-02T03:04:05+00:00")
+    assert not is_gone(f"{boot}/{space}/{pid}/1/{token}/of/some/later/version")
+
+
+MACHINE = "boot/4026531836"
+
+
+@pytest.mark.parametrize(
+    ("owner", "told"),
+    [
+        (
+            f"{MACHINE}/77/100/f00/web%2F1/2026-01-02T04:04:05+01:00",
+            "process 77 on host 'web/1', whose saver was opened at 2026-01-02 03:04:05 UTC",
+        ),
+        (f"{MACHINE}/77/100/f00", "process 77"),  # as older versions called it
+        (f"{MACHINE}/77/100/f00/%1B[31m/?", "process 77 on host '\\x1b[31m', whose saver was opened at '?'"),
+        (
+            f"{MACHINE}/5/100/f00/web/2026-01-02T03:04:05+00:00",
+            "another saver of this process, which was opened at 2026-01-02 03:04:05 UTC",
+        ),
+        (f"{MACHINE}/5/100/f00", "another saver of this process"),
+        ("-/-/5/-/f00/web/2026-01-02T03:04:05+00:00", "process 5 on host 'web', whose saver was opened at 2026-01-02"),
+        ("somebody", "owner 'somebody'"),
+        ("a/b/c/d/e", "owner 'a/b/c/d/e'"),
+    ],
+)
+def test_an_owner_is_named_so_that_its_process_is_found(owner: str, told: str) -> None:
+    assert in_words(owner, f"{MACHINE}/5/100/beef/web/2026-01-02T03:04:05+00:00").startswith(told)
+    assert in_words(owner, "-/-/5/-/beef").startswith("process" if "/" in owner and "/c/" not in owner else "owner")
+
+
+def test_an_owners_name_tells_its_own_process() -> None:
+    told = in_words(new_owner())
+    assert told.startswith(f"process {os.getpid()} on host {socket.gethostname()!r}, whose saver was opened at 20")
 
 
 def test_a_process_that_may_not_be_looked_at_is_not_called_gone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,7 +116,9 @@ async def test_a_busy_thread_is_refused_where_that_was_asked_for(savers: Savers)
     async with anyio.create_task_group() as group:
         group.start_soon(lambda: first.ainvoke({}, CONFIG, durability="sync"))
         await door.reached.wait()
-        with pytest.raises(ThreadBusyError, match="run of another process .*epoch 1.*alive"):
+        with pytest.raises(
+            ThreadBusyError, match="run of another saver of this process, which was opened at .*epoch 1"
+        ):
             await second.ainvoke({}, CONFIG, multitask_strategy="reject")
         door.open.set()
     assert (await second.ainvoke({}, CONFIG, multitask_strategy="reject"))["log"] == ["slow", "slow"]
