@@ -208,6 +208,16 @@ class StoredNodeError(RuntimeLibraryError):
     """
 
 
+_LATE = (
+    "Give it longer (timeout=TimeoutPolicy(run_timeout=...) where it is defined, or timeout= of the Send), make it "
+    "quicker, or let a retry_policy try it again."
+)
+_SILENT = (
+    "Have it call runtime.heartbeat() while it works, give it longer (timeout=TimeoutPolicy(idle_timeout=...) where it "
+    "is defined, or timeout= of the Send), or let a retry_policy try it again."
+)
+
+
 class NodeTimeoutError(RuntimeLibraryError):
     """One attempt of a node exceeded its timeout and was cancelled."""
 
@@ -224,9 +234,11 @@ class NodeTimeoutError(RuntimeLibraryError):
         if timeout is None:
             msg = f"kind is 'run' or 'idle', and the timeout of that kind must be given; it is {kind!r}."
             raise ValueError(msg)
+        silent = ", in which it gave no sign of life" if kind == "idle" else ""
+        advice = _LATE if kind == "run" else _SILENT
         super().__init__(
-            f"Node {node!r} exceeded its {kind} timeout of {timeout:g} s (it had run {elapsed:.3f} s). "
-            "Raise TimeoutPolicy, or make the node quicker."
+            f"Node {node!r} exceeded its {kind} timeout of {timeout:g} s{silent}: this attempt was cancelled after "
+            f"{elapsed:.3f} s. {advice}"
         )
         self.node = node
         self.elapsed = elapsed

@@ -185,6 +185,11 @@ def test_a_policy_says_at_once_what_it_cannot_be_made_of(make: Any, said: str) -
 def test_a_timeout_tells_which_it_was(kind: str, run: float | None, idle: float | None) -> None:
     error = NodeTimeoutError("n", elapsed=3, kind=kind, run_timeout=run, idle_timeout=idle)
     assert (error.run_timeout, error.idle_timeout, error.timeout) == (run, idle, 2)
+    told = str(error)
+    assert told.startswith(f"Node 'n' exceeded its {kind} timeout of 2 s")
+    assert "this attempt was cancelled after 3.000 s." in told
+    assert f"TimeoutPolicy({kind}_timeout=...)" in told
+    assert ("heartbeat()" in told, "no sign of life" in told) == (kind == "idle", kind == "idle")
 
 
 def test_a_result_is_not_kept_for_less_than_no_time() -> None:
