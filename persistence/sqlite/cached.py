@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from persistence.errors import BackendOpenError
 from persistence.serde.serializer import place
 from persistence.serde.values import text_bytes
+from persistence.sqlite.connection import file_of
 from persistence.sqlite.faults import described
 from persistence.sqlite.layout import Layout
 from persistence.sqlite.opening import require_writable, switch_to_wal
@@ -43,7 +44,7 @@ def prepare(connection: sqlite3.Connection, path: str, patience: float) -> None:
     try:
         require_writable(connection, path)
         _LAYOUT.check(connection, path)
-        in_memory = not connection.execute("PRAGMA database_list").fetchone()[2]
+        in_memory = not file_of(connection)
         switch_to_wal(connection, path, patience, in_memory=in_memory)
         # No fsync per commit: the loss of power costs results that can be made again, and never the file.
         connection.execute("PRAGMA synchronous = NORMAL")

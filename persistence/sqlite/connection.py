@@ -66,7 +66,7 @@ class Connection:
 
     async def anchor(self) -> None:
         """Note which files are open, now that they exist; ``write`` then holds the database to them."""
-        file = await self.run(lambda raw: raw.execute("PRAGMA database_list").fetchone()[2])
+        file = await self.run(file_of)
         found = {path: _identity(path) for path in (file, f"{file}-wal") if file}
         self._files = {path: identity for path, identity in found.items() if identity is not None and identity != _GONE}
 
@@ -105,6 +105,20 @@ class Connection:
             await asyncio.wait((self._closing,))
         _thread(self._driver).join()
         self._closing.result()
+
+
+def file_of(raw: sqlite3.Connection) -> str:
+    """Return the file that a connection has open; an empty text for a database that lives in memory only.
+
+    The operating system's names need not be text: what is none in them is kept as lone surrogates, as in ``os``.
+    """
+    usual = raw.text_factory
+    raw.text_factory = os.fsdecode
+    try:
+        file: str = raw.execute("PRAGMA database_list").fetchone()[2]
+    finally:
+        raw.text_factory = usual
+    return file
 
 
 def _identity(file: str) -> Identity | None:

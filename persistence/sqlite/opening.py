@@ -13,6 +13,7 @@ import time
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from persistence.errors import BackendOpenError
+from persistence.sqlite.connection import file_of
 from persistence.sqlite.faults import described, primary_code
 from persistence.sqlite.layout import Layout
 from persistence.sqlite.statements import MIGRATIONS, QUERIES
@@ -115,7 +116,7 @@ def require_writable(connection: sqlite3.Connection, path: str) -> None:
     Asked before anything is read: reading a file in write-ahead mode makes two more beside it, and a connection that
     cannot write leaves them there.
     """
-    file = connection.execute("PRAGMA database_list").fetchone()[2]
+    file = file_of(connection)
     effective = os.access in os.supports_effective_ids
     kept_out = os.access(file, os.F_OK) and not os.access(file, os.W_OK, effective_ids=effective)
     if kept_out or _READ_ONLY.match(path):
@@ -136,7 +137,7 @@ def prepare_writer(connection: sqlite3.Connection, path: str, synchronous: Synch
     try:
         require_writable(connection, path)
         _layout().check(connection, path)
-        in_memory = not connection.execute("PRAGMA database_list").fetchone()[2]
+        in_memory = not file_of(connection)
         switch_to_wal(connection, path, patience, in_memory=in_memory)
         connection.execute(f"PRAGMA synchronous = {_LEVELS[synchronous]}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")

@@ -11,6 +11,7 @@ from typing import Any, Final
 from persistence.contracts.store import Namespace
 from persistence.errors import BackendOpenError, CorruptDataError
 from persistence.serde.serializer import Typed
+from persistence.sqlite.connection import file_of
 from persistence.sqlite.faults import described
 from persistence.sqlite.layout import Layout
 from persistence.sqlite.opening import CACHE_KIB, WAL_PAGES, Synchronous, require_writable, switch_to_wal
@@ -76,7 +77,7 @@ def prepare_writer(connection: sqlite3.Connection, path: str, synchronous: Synch
     try:
         require_writable(connection, path)
         LAYOUT.check(connection, path)
-        in_memory = not connection.execute("PRAGMA database_list").fetchone()[2]
+        in_memory = not file_of(connection)
         switch_to_wal(connection, path, patience, in_memory=in_memory)
         connection.execute(f"PRAGMA synchronous = {synchronous}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")

@@ -10,6 +10,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
 from runtime.run.program import Program
+from runtime.types.attributes import attribute
 from runtime.types.constants import NS_END, NS_SEP
 
 if TYPE_CHECKING:
@@ -51,23 +52,15 @@ def _found(function: Any) -> tuple[list[Program], set[str]]:
                 if type(referred) is FunctionType:
                     if _encloses(looked_at, referred):
                         waiting.append(referred)  # a decorator's inner function looks at what it decorates
-                elif (wrapped := _read(referred, "__wrapped__")) is not None:
-                    names.add(str(_read(referred, "name") or ""))
+                elif (wrapped := attribute(referred, "__wrapped__")) is not None:
+                    names.add(str(attribute(referred, "name") or ""))
                     waiting.append(wrapped)
     return programs, names
 
 
 def _program_of(value: Any) -> Program | None:
-    own = _read(value, "program")
+    own = attribute(value, "program")
     return own if type(own) is Program else None
-
-
-def _read(value: Any, name: str) -> Any:
-    """Return an attribute, or None where there is none or reading it fails."""
-    try:
-        return getattr(value, name, None)
-    except Exception:  # noqa: BLE001 - it is no subgraph, whatever it is
-        return None
 
 
 def _members(value: Any) -> Iterable[Any]:
@@ -118,7 +111,7 @@ def _referred(function: Any) -> Iterable[Any]:
 
 def _attributes(value: Any) -> list[Any]:
     """Return what an instance holds."""
-    held = getattr(value, "__dict__", None)
+    held = attribute(value, "__dict__")
     return list(_members(held)) if isinstance(held, dict) else []
 
 

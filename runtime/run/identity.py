@@ -18,6 +18,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
 from runtime.run.program import Program
+from runtime.types.attributes import attribute
 
 if TYPE_CHECKING:
     from runtime.engine.plan import NodePlan, Plan
@@ -83,7 +84,7 @@ def _traits(value: Any, seen: set[int], assigned: frozenset[str] = _NOTHING) -> 
         return f"{_named(type(value))}.{value.name}"
     if isinstance(value, type | BuiltinFunctionType):
         return _named(value)
-    wrapped = getattr(value, "__wrapped__", None)
+    wrapped = attribute(value, "__wrapped__")
     return _holder(value, seen, assigned) + ("" if wrapped is None else f" around {_traits(wrapped, seen)}")
 
 
@@ -134,8 +135,8 @@ def _held(value: Any) -> Mapping[str, Any]:
     if names is None and is_dataclass(value) and not isinstance(value, type):
         names = [field.name for field in fields(value)]
     if names is not None:
-        return {name: getattr(value, name, None) for name in names}
-    held = getattr(value, "__dict__", None)
+        return {name: attribute(value, name) for name in names}
+    held = attribute(value, "__dict__")
     return held if isinstance(held, dict) else {}
 
 
@@ -155,5 +156,4 @@ def _assignments(code: CodeType) -> Iterator[str]:
 
 
 def _named(value: Any) -> str:
-    module = getattr(value, "__module__", None)
-    return f"{module}:{getattr(value, '__qualname__', type(value).__qualname__)}"
+    return f"{attribute(value, '__module__')}:{attribute(value, '__qualname__', type(value).__qualname__)}"

@@ -8,15 +8,17 @@ import inspect
 import types
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Annotated, Any, ClassVar, Final, Literal, NewType, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Final, Literal, NewType, TypeGuard, TypeVar, cast
 
 import msgspec
 import typing_extensions as te
 
 from runtime.errors import GraphDefinitionError
+from runtime.types.attributes import attribute
 
 Kind = Literal["typeddict", "dataclass", "struct", "pydantic", "annotated", "bare"]
 
+_NONE: Final = object()
 _QUALIFIERS: Final = frozenset({te.Required, te.NotRequired, te.ReadOnly, te.Final})
 
 
@@ -57,7 +59,7 @@ def kind_of(cls: type | None) -> Kind:
         return "struct"
     if is_pydantic(cls):
         return "pydantic"
-    if dataclasses.is_dataclass(cls):
+    if is_dataclass(cls):
         return "dataclass"
     if not issubclass(cls, Enum) and any(map(_is_annotated, cls.__mro__)):
         return "typeddict" if issubclass(cls, dict) else "annotated"
@@ -66,12 +68,17 @@ def kind_of(cls: type | None) -> Kind:
 
 def is_pydantic(cls: type) -> bool:
     """Tell whether a class is a pydantic model, without importing pydantic."""
-    return hasattr(cls, "model_fields") and hasattr(cls, "__pydantic_validator__")
+    return all(attribute(cls, name, _NONE) is not _NONE for name in ("__pydantic_validator__", "model_fields"))
+
+
+def is_dataclass(cls: type) -> TypeGuard[Any]:
+    """Tell whether a class is a dataclass, whatever its metaclass makes of being asked."""
+    return attribute(cls, "__dataclass_fields__") is not None
 
 
 def is_pydantic_dataclass(cls: type) -> bool:
     """Tell whether a class is a dataclass that validates itself with pydantic."""
-    return dataclasses.is_dataclass(cls) and hasattr(cls, "__pydantic_core_schema__")
+    return is_dataclass(cls) and hasattr(cls, "__pydantic_core_schema__")
 
 
 @functools.lru_cache(maxsize=1024)
@@ -89,7 +96,7 @@ def fields_of(schema: Any) -> dict[str, Any]:
         hints = _hints(cls)
         if issubclass(cls, msgspec.Struct):
             hints = {name: hints[name] for name in cls.__struct_fields__}
-        elif dataclasses.is_dataclass(cls):
+        elif is_dataclass(cls):
             computed = {field.name for field in dataclasses.fields(cls) if not field.init}
             declared = cls.__dataclass_fields__
             hints = {name: hint for name, hint in hints.items() if name in declared and name not in computed}
@@ -169,10 +176,23 @@ def _hints(cls: type) -> dict[str, Any]:
     try:
         return te.get_type_hints(cls, include_extras=True)
     except Exception as error:
+        _require_attributes(cls)
         msg = (
             f"The annotations of {cls.__qualname__!r} cannot be resolved: {error}. Names in them must exist at the top "
             "of the module that defines the class; one defined inside a function is found only without "
             "`from __future__ import annotations`."
+        )
+        raise GraphDefinitionError(msg) from error
+
+
+def _require_attributes(cls: Any) -> None:
+    """Raise GraphDefinitionError for a class that cannot be asked what it has: Python's own tools do so, too."""
+    try:
+        getattr(cls, "__no_type_check__", None)
+    except Exception as error:
+        msg = (
+            f"The annotations of {cls.__qualname__!r} cannot be read. Asked for an attribute that it has not, its "
+            f"metaclass {type(cls).__qualname__!r} raises {type(error).__name__}: {error}. Let it raise AttributeError."
         )
         raise GraphDefinitionError(msg) from error
 

@@ -18,11 +18,13 @@ import msgspec
 
 from runtime.channels import MISSING, detached
 from runtime.errors import GraphDefinitionError
-from runtime.schema.hints import field_names, kind_of
+from runtime.schema.hints import field_names, is_dataclass, is_pydantic, kind_of
+from runtime.types.attributes import attribute, field_value
 from runtime.types.command import Command, Overwrite, Send
 from runtime.types.interrupts import Interrupt
 
 _CONTAINERS: Final = (list, dict, set)
+
 
 _COPIED: Final = ("dataclass", "pydantic", "struct")
 
@@ -40,7 +42,7 @@ def updates_of(value: object, received: object = MISSING) -> list[tuple[str, Any
     if present is None:
         return None
     defaults = _defaults(cls)
-    given: set[str] | None = getattr(value, "__pydantic_fields_set__", None)
+    given: set[str] | None = _set_fields(value)
     if given is not None:
         return [(name, item) for name, item in present if name in given or _was_filled(item, defaults.get(name))]
     if value is received:
@@ -59,7 +61,7 @@ def input_of(value: object, written: Container[str]) -> list[tuple[str, Any]] | 
     if chosen is None or present is None:
         return None
     names = {name for name, _ in chosen}
-    no_value = (None, msgspec.UNSET) if hasattr(value, "__pydantic_fields_set__") else (msgspec.UNSET,)
+    no_value = (None, msgspec.UNSET) if _set_fields(value) is not None else (msgspec.UNSET,)
     return [
         (name, item)
         for name, item in present
@@ -94,7 +96,7 @@ def _copied(value: Any) -> Any:
     for name, fresh in changed.items():
         if isinstance(copied, msgspec.Struct):
             msgspec.structs.force_setattr(copied, name, fresh)
-        elif hasattr(value, "__pydantic_fields_set__"):
+        elif _set_fields(value) is not None:
             copied.__dict__[name] = fresh
         else:
             object.__setattr__(copied, name, fresh)
@@ -106,7 +108,21 @@ def _fields(value: object) -> list[tuple[str, Any]] | None:
         return None
     cls: Any = type(value)
     names = _writable(cls)
-    return None if names is None else [(name, getattr(value, name)) for name in names if hasattr(value, name)]
+    if names is None:
+        return None
+    return [(name, item) for name in names if (item := field_value(value, name, MISSING)) is not MISSING]
+
+
+def _set_fields(value: object) -> set[str] | None:
+    """Return the names of the fields of a pydantic model that were set; None for anything else."""
+    cls: Any = type(value)
+    found: set[str] | None = attribute(value, "__pydantic_fields_set__") if _is_model(cls) else None
+    return found
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_model(cls: type) -> bool:
+    return is_pydantic(cls)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -131,15 +147,17 @@ def _defaults(cls: type) -> Mapping[str, Callable[[], Any]]:
             for field in msgspec.structs.fields(cls)
             if not field.required
         }
-    if dataclasses.is_dataclass(cls):
+    if is_dataclass(cls):
         return {
             field.name: _maker(field.default, field.default_factory, dataclasses.MISSING)
             for field in dataclasses.fields(cls)
             if field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
         }
-    if hasattr(cls, "_field_defaults"):
-        return {name: _constant(default) for name, default in cls._field_defaults.items()}
-    return {name: _constant(default) for name in field_names(cls) if not _is_slot(default := getattr(cls, name, _SLOT))}
+    named: Mapping[str, Any] | None = attribute(cls, "_field_defaults")
+    if named is not None:
+        return {name: _constant(default) for name, default in named.items()}
+    declared = {name: attribute(cls, name, _SLOT) for name in field_names(cls)}
+    return {name: _constant(default) for name, default in declared.items() if not _is_slot(default)}
 
 
 def _pydantic_defaults(cls: Any) -> Mapping[str, Callable[[], Any]]:

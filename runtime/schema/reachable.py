@@ -10,8 +10,9 @@ import msgspec
 import typing_extensions as te
 
 from runtime.channels import BaseChannel
-from runtime.schema.hints import is_pydantic, try_fields_of
+from runtime.schema.hints import is_dataclass, is_pydantic, try_fields_of
 from runtime.schema.messages import message_types
+from runtime.types.attributes import attribute
 from runtime.types.managed import ManagedValue
 
 _NOT_CLASSES_OF_VALUES: Final = frozenset(
@@ -48,9 +49,16 @@ def _is_class_of_values(cls: type) -> bool:
     return not (
         cls.__module__ in _NOT_CLASSES_OF_VALUES
         or te.is_typeddict(cls)
-        or te.is_protocol(cls)
+        or _is_protocol(cls)
         or issubclass(cls, (BaseChannel, ManagedValue))
     )
+
+
+def _is_protocol(cls: type) -> bool:
+    try:
+        return te.is_protocol(cls)
+    except Exception:  # noqa: BLE001 - a metaclass may raise anything where it is asked for what is not there
+        return False
 
 
 def _inside(cls: type) -> list[Any]:
@@ -58,16 +66,16 @@ def _inside(cls: type) -> list[Any]:
     parts: list[Any] = _named_by(cls)
     if cls.__name__ == "BaseMessage" and cls.__module__.startswith("langchain_core."):
         parts.extend(message_types())  # which one a value is made of, such an annotation leaves open
-    generic = getattr(cls, "__pydantic_generic_metadata__", None)
+    generic = attribute(cls, "__pydantic_generic_metadata__")
     if generic:
         parts.extend(generic["args"])
     if (
         te.is_typeddict(cls)
-        or dataclasses.is_dataclass(cls)
+        or is_dataclass(cls)
         or is_pydantic(cls)
         or issubclass(cls, msgspec.Struct)
         or (issubclass(cls, tuple) and hasattr(cls, "_fields"))
-        or hasattr(cls, "__attrs_attrs__")
+        or attribute(cls, "__attrs_attrs__") is not None
     ):
         parts.extend(try_fields_of(cls).values())
     return parts
@@ -113,5 +121,5 @@ def _of_metadata(meta: Any) -> list[Any]:
 
 
 def _named_by(something: Any) -> list[Any]:
-    named = getattr(something, "value_types", None)
+    named = attribute(something, "value_types")
     return list(named()) if callable(named) else []

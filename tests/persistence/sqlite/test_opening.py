@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import threading
 from contextlib import closing, contextmanager, nullcontext, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,12 +18,12 @@ import pytest
 from persistence.errors import BackendError, BackendOpenError, PersistenceError, SchemaVersionError
 from persistence.sqlite import AsyncSqliteSaver, SqliteCache, SqliteSaver, SqliteStore, opening
 from persistence.sqlite.connection import Connection
+from persistence.sqlite.listing import look_into
 from persistence.sqlite.statements import MIGRATIONS
 from tests.persistence.writer.samples import config, put
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.anyio
 
@@ -441,3 +442,35 @@ async def test_a_failed_disk_does_not_let_a_new_file_take_the_place_of_one_that_
         with pytest.raises(BackendError, match="not the file that was opened"):
             await put(saver, "1", {"a": 2})
     assert not path.exists()
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> str:
+    """A file name that is no text: not UTF-8, as older systems made them."""
+    name = os.fsdecode(os.fsencode(tmp_path) + b"/thre\xe4ds.db")
+    try:
+        Path(name).touch()
+    except OSError:
+        pytest.skip("this file system takes text only")
+    Path(name).unlink()
+    return name
+
+
+async def test_a_file_may_have_a_name_that_is_no_text(odd: str, tmp_path: Path) -> None:
+    async with SqliteSaver(odd) as saver:
+        await put(saver, "1", {"a": 1})
+        assert await saver.aget_tuple(config("t")) is not None
+        assert Path(odd).is_file()
+    with look_into(odd) as listing:
+        assert listing.thread_count() == 1
+    async with SqliteSaver(Path(odd)) as saver:
+        assert await saver.aget_tuple(config("t")) is not None
+        Path(odd).rename(tmp_path / "elsewhere.db")
+        with pytest.raises(BackendError, match="is not the file that was opened"):
+            await put(saver, "2", {"a": 2})
+
+
+@pytest.mark.parametrize("kind", [SqliteStore, SqliteCache])
+async def test_stores_and_caches_may_lie_in_such_a_file(odd: str, kind: Any) -> None:
+    async with kind(odd):
+        assert Path(odd).is_file()
