@@ -138,7 +138,7 @@ class OrphanedTaskError(RuntimeLibraryError):
 
 
 class ThreadBusyError(RuntimeLibraryError):
-    """Another run of this process holds the thread and ``multitask_strategy`` is ``reject``."""
+    """Another run, of this process or another, holds the thread, and ``multitask_strategy`` is ``reject``."""
 
 
 class ThreadConflictError(RuntimeLibraryError):

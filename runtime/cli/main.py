@@ -122,7 +122,12 @@ def _named(parser: _Parser, what_for: str) -> None:
 
 def _add_run(commands: Parsers) -> None:
     parser = _command(
-        commands, "run", running.run, "Run a graph.", "The thread can be resumed, listed and shown if a file keeps it."
+        commands,
+        "run",
+        running.run,
+        "Run a graph.",
+        "The thread can be resumed, listed and shown if a file keeps it. SIGTERM lets the superstep at work end and be "
+        "saved first, then exits with 143; a second one does so at once.",
     )
     _needs_graph(parser)
     given = parser.add_mutually_exclusive_group(required=True)
