@@ -62,6 +62,7 @@ def test_where_only_others_died_it_says_their_names_and_how_to_choose(app: str, 
     assert "other names" not in done.out
 
 
+@pytest.mark.slow
 def test_of_several_names_none_is_chosen(app: str, command: Command, dying: Dying) -> None:
     for name in ("mails", "orders"):
         dying(name, "--name", name)

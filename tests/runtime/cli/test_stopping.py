@@ -237,3 +237,26 @@ def test_a_command_in_another_thread_than_the_main_one_leaves_signals_alone(app:
     assert codes == [0]
     assert main(words) == 0
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.slow
+def test_ctrl_c_in_a_recovery_says_how_to_go_on_with_what_it_had_begun(tmp_path: Path, process: Command) -> None:
+    with running(tmp_path, "graph", "--durability", "sync") as run:
+        run.send(signal.SIGKILL)
+        run.ended()
+    recovery = Running(tmp_path, "recover", "stopped_app:graph", "--db", "x.db", "--json")
+    try:
+        recovery.begun()
+        recovery.send(signal.SIGINT)
+        ended = recovery.ended()
+    finally:
+        recovery.kill()
+    assert ended.code == 130
+    error = json.loads(ended.err)["error"]
+    assert error["type"] == "KeyboardInterrupt"
+    again = process("recover", "stopped_app:graph", "--db", "x.db", "--json").document
+    assert again["recovered"] == [], "its run did not die, it was told to end"
+    words = shlex.split(error["hint"].rpartition(": ")[2])
+    assert words[-1] == "ID"
+    (tmp_path / "go").touch()
+    assert process(*words[1:-1], "t", "--json").document["output"] == {"log": "last"}
