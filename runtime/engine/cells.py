@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from persistence.errors import CorruptDataError
 from runtime.channels import MISSING
+from runtime.engine.checkpointing import tracked, without
 from runtime.errors import OrphanedTaskError
 from runtime.types.constants import START, TASKS
 
@@ -100,6 +101,8 @@ class Cells:
         """Note that a channel changed."""
         value = channel.checkpoint() if channel.stored else MISSING
         if value is not MISSING:
+            if self.plan.untracked:
+                value = _tracked(key, value, self.plan.untracked)
             self.stored[key] = value
             self.versions[key] = version
             self.changed.add(key)
@@ -180,6 +183,13 @@ class Cells:
 
     def _has(self, node: str) -> bool:
         return self.plan.aliases.get(node, node) in self.plan.nodes
+
+
+def _tracked(key: str, value: Any, untracked: frozenset[str]) -> Any:
+    """Return what is stored of a channel: of Sends and a run's input what is tracked."""
+    if key == TASKS:
+        return [tracked(send, untracked) for send in value]
+    return without(value, untracked) if key == START and isinstance(value, dict) else value
 
 
 def orphaned(node: str, plan: Plan) -> OrphanedTaskError:

@@ -9,12 +9,16 @@ snapshots of a log-structured store would cost as few bytes but leave up to half
 
 from __future__ import annotations
 
+from dataclasses import replace
 from operator import is_
 from typing import TYPE_CHECKING, Any, Final
 
 from persistence.contracts.checkpoint import CHECKPOINT_FORMAT, Addition, Checkpoint, Mark
+from runtime.types.command import Send
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from runtime.engine.cells import Cells
 
 GROUP: Final = 8
@@ -38,6 +42,25 @@ def checkpoint_of(cells: Cells, checkpoint_id: str, ts: str) -> Checkpoint:
         "versions_seen": cells.seen,
         "updated_channels": None if cells.updated is None else sorted(cells.updated),
     }
+
+
+def tracked(value: Any, untracked: frozenset[str]) -> Any:
+    """Return a Send without what it gives under the names of keys that are never stored; anything else as it is."""
+    if type(value) is not Send or not isinstance(value.arg, dict) or untracked.isdisjoint(value.arg):
+        return value
+    return replace(value, arg=without(value.arg, untracked))
+
+
+def without(values: dict[str, Any], untracked: frozenset[str]) -> dict[str, Any]:
+    """Return values without those of keys that are never stored."""
+    return {key: each for key, each in values.items() if key not in untracked}
+
+
+def tracked_writes(writes: Sequence[tuple[str, Any]], untracked: frozenset[str]) -> Sequence[tuple[str, Any]]:
+    """Return what is recorded of writes: all but those to keys that are never stored."""
+    if not untracked:
+        return writes
+    return [(key, tracked(value, untracked)) for key, value in writes if key not in untracked]
 
 
 def take_changes(cells: Cells, kept: dict[str, Any]) -> dict[str, Any]:

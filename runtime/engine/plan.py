@@ -113,6 +113,8 @@ class Plan:
     """Old node names that saved work may still use."""
     triggers: frozenset[str] = frozenset()
     """Trigger channels of single nodes: they hold nothing but the fact that they were written."""
+    untracked: frozenset[str] = frozenset()
+    """State keys whose values are never stored, nor those that a Send gives to a node under these names."""
     shape: str = ""
     """Which graph it is, in every process: its name, its nodes and its keys."""
 
@@ -125,6 +127,7 @@ class Plan:
                 node.handler.seal()
             for trigger in node.triggers:
                 self.subscribers[trigger] = (*self.subscribers.get(trigger, ()), node.name)
+        self.untracked = frozenset(key for key, channel in self.state.items() if not channel.stored)
         self.shape = repr((self.name, list(self.nodes), list(self.state)))
         self.internal[TASKS] = Topic(Send, key=TASKS)
         self.internal[START] = EphemeralValue(object, key=START)

@@ -145,12 +145,9 @@ def _handler(graph: StateGraph[Any, Any, Any, Any], spec: NodeSpec, schema: Sche
 
 
 def _seen_by(asked: Schema | None, state: Schema, own: Schema | None) -> Schema:
-    """Return what a router sees: its own annotation, else the state (with the node's private keys)."""
-    if asked is not None:
-        return state if asked.type is state.type else asked
-    if own is not None and {own.kind, state.kind} <= {"typeddict", "annotated"}:
-        return replace(state, channels={**own.channels, **state.channels})
-    return state
+    """Return what a router sees: its own annotation, else what its node sees."""
+    seen = asked if asked is not None else own
+    return state if seen is None or seen.type is state.type else seen
 
 
 def _guards(channels: Mapping[str, Any], *schemas: Schema) -> dict[str, Any]:

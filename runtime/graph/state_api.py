@@ -36,7 +36,7 @@ __all__ = ["StateUpdate", "get_history", "get_state", "update_state"]
 
 async def get_state(program: Program, config: CallConfig, *, subgraphs: bool) -> StateSnapshot:
     """Return one snapshot: the live view of a thread, or the record of an addressed checkpoint."""
-    program, found = await _located(program, config)
+    program, config, found = await _located(program, config)
     if found is None:
         if config.checkpoint_id is not None:
             raise missing_checkpoint(config.checkpoint_id, config.thread_id or "", config.checkpoint_ns)
@@ -142,14 +142,15 @@ async def _newest(
 
 async def _located(
     program: Program, config: CallConfig, *, strict: bool = False
-) -> tuple[Program, CheckpointTuple | None]:
-    """Return the program whose state a namespace holds, with the addressed checkpoint or the newest.
+) -> tuple[Program, CallConfig, CheckpointTuple | None]:
+    """Return the program whose state a namespace holds, the address there, and what it leads to: maybe the newest.
 
     Raises ValueError for an unknown subgraph when ``strict``; otherwise this graph itself reads it.
     """
-    candidates = [program]
+    candidates = [(program, config)]
     if config.checkpoint_ns:
-        candidates = [_at_home(each, program) for each in find(program.plan, config.checkpoint_ns)]
+        inside = find(program.plan, config.checkpoint_ns)
+        candidates = [(_at_home(each, program), _place_of(each, config)) for each in inside]
         if not candidates and strict:
             nodes = [node.name for node in program.plan.nodes.values() if node.subgraphs]
             msg = (
@@ -158,12 +159,17 @@ async def _located(
                 "aget_state(config, subgraphs=True).tasks[0].state.config."
             )
             raise ValueError(msg)
-    candidates = candidates or [program]
-    for child in candidates:
-        found: CheckpointTuple | None = await child.saver.aget_tuple({"configurable": _address(config)})
+    candidates = candidates or [(program, config)]
+    for child, place in candidates:
+        found: CheckpointTuple | None = await child.saver.aget_tuple({"configurable": _address(place)})
         if found is not None and (len(candidates) == 1 or fits(child, vet(found).checkpoint)):
-            return child, found
-    return candidates[0], None
+            return child, place, found
+    return *candidates[0], None
+
+
+def _place_of(child: Program, config: CallConfig) -> CallConfig:
+    """Return where a subgraph keeps its state: what outlives the tasks that run it lies under names alone."""
+    return replace(config, checkpoint_ns=names_of(config.checkpoint_ns)) if child.saver is True else config
 
 
 def _at_home(child: Program, program: Program) -> Program:
@@ -187,7 +193,7 @@ async def get_history(
         msg = f"limit must be at least 0, got {limit}."
         raise ValueError(msg)
     if config.checkpoint_ns:
-        program, _ = await _located(program, config)
+        program, config, _ = await _located(program, config)
     found = program.saver.alist({"configurable": _address(config)}, filter=filter, before=before, limit=limit)
     async for item in found:
         yield snapshot(program, item, live=False)
@@ -283,5 +289,5 @@ async def update_state(
     """Apply updates; see run/editing."""
     around = program.saver
     if config.checkpoint_ns:
-        program, _ = await _located(program, config, strict=True)
+        program, config, _ = await _located(program, config, strict=True)
     return await Editor(program, config, os.urandom(6).hex(), around).apply(supersteps)

@@ -105,7 +105,7 @@ class Conductor:
         self.checkpoint_id = "" if self.journal is not None else IDS.mint(-1)
         """The checkpoint that the current superstep starts from; where none is kept, an id of the run's own."""
         self.finished: list[Task] = []
-        """Tasks of the current superstep that finished."""
+        """Tasks of the current superstep that finished and that are not folded yet."""
         self.failures: list[tuple[Task, Failed]] = []
         self.paused_tasks: list[Task] = []
 
@@ -352,7 +352,7 @@ class Conductor:
         except Exception as error:
             await recording.not_applied(self, tasks, error)
             raise
-        self.kept, self.carried = {}, None
+        self.finished, self.kept, self.carried = [], {}, None
         if self.unsaved:
             self.unsaved.clear()
         await self.record("loop", before)
@@ -372,7 +372,7 @@ class Conductor:
         if left is not None:
             self.journal.branch = Branch(self.checkpoint_id, left)
         if self.hub is not None:
-            self.recorded = Recorded(source, step, parent)
+            self.recorded = Recorded(source, step, self.journal.stored_parent(parent))
         if source != "loop":
             await self.journal.checkpoint(self.cells, self.checkpoint_id, parent, source, step)
             return

@@ -58,6 +58,7 @@ class Editor:
         self.cells = Cells(program.plan, salt)
         self.loose_answers: list[Any] = []
         self.journal = Journal(program.saver, self.thread_id, self.ns, "sync", config.stored, {})
+        self.journal.untracked = program.plan.untracked
         self.parent: str | None = None
         """The checkpoint that the next update builds on."""
         self.step = -1
@@ -234,7 +235,7 @@ class Editor:
                 if kept or not self.superseded:
                     self.journal.hold(self.parent, task.id, task.path_text, kept or task.stored_writes())
         ran = {**{task.name: task.triggers for task in written}, **self._triggers(tasks, [])}
-        fold(self.cells, [task.writes or () for task in sorted(written, key=lambda task: task.order)], ran, bump=True)
+        fold(self.cells, [task.writes or () for task in written], ran, bump=True)
         self.cells.seen = {task.name: self.cells.seen.get(task.name, {}) for task in written}
         await self._record("update")
 

@@ -15,7 +15,7 @@ from persistence.errors import (
     SerializationError,
     StoredDataError,
 )
-from runtime.engine.checkpointing import checkpoint_of, keep, take_changes
+from runtime.engine.checkpointing import checkpoint_of, keep, take_changes, tracked_writes
 from runtime.engine.vetting import vet
 from runtime.run.leasing import leases, opened
 from runtime.run.lineage import branch_of, noted
@@ -23,7 +23,7 @@ from runtime.run.metadata import CALL_MARK, CALLER, KEPT_AT
 from runtime.run.refusing import surely_storable, told
 from runtime.run.sending import Sender
 from runtime.types.config import checkpoint_config
-from runtime.types.constants import ERROR, INTERRUPT
+from runtime.types.constants import ERROR, INTERRUPT, NO_WRITES, NULL_TASK_ID
 from runtime.types.ids import utc_now
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class Journal(Sender):
         "_unsaved",
         "branch",
         "keeps_exit",
+        "untracked",
     )
 
     def __init__(
@@ -82,6 +83,8 @@ class Journal(Sender):
         """In exit mode: likewise, of values that may be changed by who has them; so they are encoded already."""
         self._unsaved: tuple[str, str | None, dict[str, Any]] | None = None
         """In exit mode: (id, parent, metadata) of the newest checkpoint, not yet saved."""
+        self.untracked: frozenset[str] = frozenset()
+        """Keys whose values are never stored."""
         self._last: str | None = None
         """In exit mode: newest checkpoint id that storage has."""
 
@@ -133,6 +136,10 @@ class Journal(Sender):
         """
         return max(parent or "", self.heads.get(self.ns, "")) or None
 
+    def stored_parent(self, parent: str | None) -> str | None:
+        """Return what storage will have as the parent of a checkpoint: in ``exit`` those between are not stored."""
+        return self._last if self.durability == "exit" else parent
+
     def start(self, stored_id: str | None) -> None:
         """Note what storage had when the run began."""
         self._last = stored_id
@@ -153,7 +160,10 @@ class Journal(Sender):
         Raises SerializationError in ``exit``, where they are encoded only when the run ends.
         """
         self._settle_finished()
-        held = TaskWrites(checkpoint_id, task_id, path, writes)
+        kept = tracked_writes(writes, self.untracked)
+        if writes and not kept and task_id == NULL_TASK_ID:
+            return
+        held = TaskWrites(checkpoint_id, task_id, path, kept or [(NO_WRITES, None)])
         if self.durability == "exit":
             self._check(held)
         self._held.append(held)
@@ -161,7 +171,7 @@ class Journal(Sender):
     def finished(self, task: Task) -> None:
         """Record what a finished task wrote, likewise."""
         if self.durability == "exit" and self.keeps_exit:
-            self._check(TaskWrites("", "", "", task.stored_writes()), task)
+            self._check(TaskWrites("", "", "", tracked_writes(task.stored_writes(), self.untracked)), task)
         self._finished.append(task)
 
     def _check(self, writes: TaskWrites, task: Task | None = None) -> None:
@@ -182,7 +192,12 @@ class Journal(Sender):
         """Turn finished tasks into writes; not before they are sent, because ``exit`` drops most of them unsent."""
         if self._finished:
             self._held += [
-                TaskWrites(task.moment.checkpoint_id, task.id, task.path_text, task.stored_writes())
+                TaskWrites(
+                    task.moment.checkpoint_id,
+                    task.id,
+                    task.path_text,
+                    tracked_writes(task.stored_writes(), self.untracked) or [(NO_WRITES, None)],
+                )
                 for task in self._finished
             ]
             self._settled_last, self._finished = self._finished, []

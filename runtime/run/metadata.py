@@ -11,14 +11,17 @@ if TYPE_CHECKING:
 
 _FIRST: Final = ("source", "step", "parents")
 
-CALLER: Final = "caller"
+CALLER: Final = "__caller__"
 """Metadata of a subgraph that keeps its state between calls: the task that made the call."""
 
-KEPT_AT: Final = "kept_at"
+KEPT_AT: Final = "__kept_at__"
 """Metadata of a subgraph that keeps its state between calls: what the next call finds it by (see run/routes)."""
 
-CALL_MARK: Final = "call"
+CALL_MARK: Final = "__call__"
 """Metadata of a subgraph that was called at once with others: what tells its call apart (see run/telling_apart)."""
+
+_OWN: Final = (BRANCH, CALLER, CALLERS, CALL_MARK, KEPT_AT)
+"""Names that no setting of a program has: those that begin like them are not kept."""
 
 
 def callers_in(metadata: Mapping[str, Any]) -> Sequence[str]:
@@ -28,7 +31,6 @@ def callers_in(metadata: Mapping[str, Any]) -> Sequence[str]:
 
 
 def visible(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata that observers see, source, step and parents first: what a branch notes is the runs' own."""
+    """Return the metadata that observers see, source, step and parents first: what runs note is their own."""
     shown = {key: metadata[key] for key in _FIRST if key in metadata}
-    shown |= {key: value for key, value in metadata.items() if key != BRANCH or not isinstance(value, dict)}
-    return shown
+    return shown | {key: value for key, value in metadata.items() if key not in _OWN}

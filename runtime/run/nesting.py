@@ -232,6 +232,7 @@ def journal_of(program: Program, call: Call) -> Journal | None:
         extra = {**extra, KEPT_AT: nested.kept_at, **({CALLERS: callers} if len(callers) > 1 else {})}
     parents = {} if nested is None else nested.parents
     journal = Journal(program.saver, config.thread_id or "", config.checkpoint_ns, call.durability, extra, parents)
+    journal.untracked = program.plan.untracked
     journal.keeps_exit = nested is None or nested.per_thread
     return journal
 

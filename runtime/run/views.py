@@ -58,17 +58,15 @@ def run_statistics(run: Conductor) -> RunStatistics:
 
 
 def output_of(run: Conductor) -> Any:
-    """Return what a run returns: the output keys, and the pending questions."""
+    """Return what a run returns: the output keys, also as tasks beside a pause left them, and the questions."""
     keys = run.call.output_keys or run.plan.output_keys
     key = run.call.output_key
+    whole = run.plan.single is not None  # what a workflow function returned last time is no part of this answer
+    values = values_of(run.cells, keys) if whole else values_with(run.cells, keys, run.finished)
     if not run.interrupts:
-        values = values_of(run.cells, keys)
         return values if key is None else values.get(key)
     pending = {INTERRUPT: list(run.interrupts)}
-    if run.plan.single is not None or key is not None:
-        return pending
-    values = values_with(run.cells, keys, run.finished)
-    return {**values, **pending} if isinstance(values, dict) else pending
+    return {**values, **pending} if isinstance(values, dict) and not whole and key is None else pending
 
 
 class Recorded(NamedTuple):
@@ -92,7 +90,7 @@ def checkpoint_view(run: Conductor) -> dict[str, Any]:
     """Return the newest checkpoint as the ``checkpoints`` stream shows it, with what is stored of its tasks."""
     source, step, parent, metadata = run.recorded or Recorded("loop", run.step - 1, None)
     if metadata is None:
-        metadata = visible({**run.config.stored, "source": source, "step": step, "parents": run.parents})
+        metadata = {"source": source, "step": step, "parents": run.parents}
     tasks = run.first_tasks
     if tasks is None:
         tasks = due(run.cells, Moment(run.checkpoint_id, run.ns, run.step, run.stop))
@@ -112,11 +110,19 @@ def _task_view(run: Conductor, task: Task, thread: str) -> dict[str, Any]:
     if task.error is not None:
         told["error"] = task.error
     else:
-        if task.finished and (result := result_view(run.cells, task)):
+        if task.finished and (result := _returned(run, result_view(run.cells, task))):
             told["result"] = result
         told["interrupts"] = tuple(question_view(question) for question in task.interrupts)
     told["state"] = subgraph_config(task, thread)
     return told
+
+
+def _returned(run: Conductor, result: Any) -> Any:
+    """Return of a task's result the keys that the caller asked for."""
+    keys, alone = run.call.output_keys, run.call.output_key
+    if not keys or not run.plan.keyed:
+        return result
+    return {key: value for key, value in result.items() if key in keys} if alone is None else result.get(alone)
 
 
 def subgraph_config(task: Task, thread_id: str) -> Any:

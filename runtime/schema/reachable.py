@@ -47,7 +47,8 @@ def types_in(*annotations: Any) -> set[type]:
 
 def _is_class_of_values(cls: type) -> bool:
     return not (
-        cls.__module__ in _NOT_CLASSES_OF_VALUES
+        # what ``make_dataclass`` makes says that it is of ``types``
+        (cls.__module__ in _NOT_CLASSES_OF_VALUES and not dataclasses.is_dataclass(cls))
         or te.is_typeddict(cls)
         or _is_protocol(cls)
         or issubclass(cls, (BaseChannel, ManagedValue))

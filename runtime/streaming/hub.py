@@ -18,7 +18,7 @@ from runtime.errors import ConfigError, StreamOverflowError, UnknownStreamModeEr
 from runtime.streaming.change import Change
 from runtime.streaming.langchain import HEARD, handlers
 from runtime.streaming.messages import id_of, identified, messages_in, messages_of
-from runtime.streaming.payloads import alone, by_task, end_of, input_of, result_view, stamped
+from runtime.streaming.payloads import about, alone, by_task, end_of, input_of, result_view, stamped
 from runtime.streaming.progress import Progress
 from runtime.streaming.showing import show
 from runtime.types.constants import INTERRUPT, METADATA, PUSH, RETURN, START
@@ -288,8 +288,8 @@ class Hub:
 
     async def _started(self, run: Any, task: Task, given: Any) -> None:
         payload = {"id": task.id, "name": task.name, "input": given, "triggers": task.triggers or (PUSH,)}
-        if task.node.metadata:
-            payload["metadata"] = dict(task.node.metadata)
+        if told := about(run.config.raw, task.node.metadata):
+            payload["metadata"] = told
         await self._emit(run, "tasks", payload)
         await self._debug(run, "task", run.step, payload)
 
@@ -357,6 +357,8 @@ class Hub:
                 shown = values_with(run.cells, run.call.output_keys or run.plan.state, run.finished)
             told.append(("values", self._state(run, shown, questions)))
         for task in tasks:
+            if not waiting(task):  # a subgraph of it stopped at a breakpoint
+                continue
             payload = end_of(task, None, None, waiting(task))
             told += [("tasks", payload), ("debug", stamped("task_result", run.step, payload))]
         self._held += [(run.ns, mode, payload) for mode, payload in told if mode in self.modes]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from persistence.contracts.checkpoint import EXCLUDED_METADATA_KEYS
 from runtime.engine.projecting import node_input, result_of_writes, values_of, writes_view
 from runtime.engine.resuming import waiting
 
 if TYPE_CHECKING:
     from runtime.engine.cells import Cells
     from runtime.engine.tasks import Task
+
+_STEPS: Final = "seq:step"
+"""How tags begin that LangChain gives by itself."""
 
 
 def by_task(questions: Sequence[Any], tasks: Sequence[Task]) -> list[tuple[Any, ...]]:
@@ -34,6 +38,14 @@ def input_of(cells: Cells, task: Task) -> Any:
         return node_input(cells, task)
     except Exception:  # noqa: BLE001 - the schema's library raises what it likes
         return values_of(cells, task.node.schema.channels)
+
+
+def about(config: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what ``tasks`` tells of a task beside itself: metadata and tags, of the call and of its node."""
+    given = {**(config.get("metadata") or {}), **own}
+    told = {key: value for key, value in given.items() if key not in EXCLUDED_METADATA_KEYS}
+    tags = [tag for tag in config.get("tags") or () if not tag.startswith(_STEPS)]
+    return {**told, "tags": tags} if tags else told
 
 
 def end_of(task: Task, result: Any, error: Any, questions: Sequence[Any]) -> dict[str, Any]:

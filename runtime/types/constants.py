@@ -40,9 +40,9 @@ NS_SEP: Final = "|"
 NS_END: Final = ":"
 """Between a node's name and its task id in a namespace."""
 
-BRANCH: Final = "branched"
+BRANCH: Final = "__branched__"
 """Metadata of what comes after a step back: where the branch began, and what it left (see run/lineage)."""
-CALLERS: Final = "callers"
+CALLERS: Final = "__callers__"
 """Metadata of a subgraph that keeps its state between calls: all tasks and calls around it, outermost first."""
 
 CONTROL_WRITES: Final = frozenset({ERROR, ERROR_SOURCE_NODE, INTERRUPT, RESUME, CALLED_BY})

@@ -258,7 +258,7 @@ async def test_a_nodes_own_metadata_are_seen_in_it_and_among_tasks(saver: Any) -
         "plan": "b",
         "langgraph_node": "n",
     }
-    assert chunks[0]["metadata"] == {"team": "red", "user": "node"}
+    assert chunks[0]["metadata"] == {"team": "red", "user": "node", "plan": "b"}
     stored = (await graph.aget_state(CONFIG)).metadata
     assert "team" not in stored
     assert stored["user"] == "call"
