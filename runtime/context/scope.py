@@ -166,6 +166,12 @@ class Scope:
         self._questions = self.subruns = None
         self.pushed = []
 
+    def forget(self, run: object) -> None:
+        """Forget what a subgraph without state has asked: a Command to this graph has ended it."""
+        self.questions.withdraw(run)
+        if self.run.answerer is not None:
+            self.run.answerer.scope.forget(run)
+
     @property
     def questions(self) -> Questions:
         """What this attempt asks."""
@@ -188,9 +194,9 @@ class Scope:
         if above is not None:
             aside = aside or above.aside or self.run.width > 1
             try:
-                return above.scope.put(value, response_schema, aside=aside, askers=(*askers, self))
+                return above.scope.put(value, response_schema, aside=aside, askers=(*askers, self, self.run))
             except GraphInterrupt as pause:
-                self.questions.take_over(pause.interrupts)
+                self.questions.take_over(pause.interrupts, askers)
                 raise
         return self.questions.ask(value, response_schema, self.run.loose_answers, aside=aside, askers=askers)
 

@@ -41,7 +41,7 @@ class Questions:
         self.asked: list[Interrupt] = []
         """Those without an answer, with those of subgraphs."""
         self.stopped = False
-        """Whether a subgraph has paused, for answers or at a breakpoint."""
+        """Whether a subgraph has paused without a question."""
         self.settled: list[Interrupt] = []
         """Those asked at once that have their answer: kept, because the answer is found by the question's value."""
 
@@ -60,7 +60,7 @@ class Questions:
         return _copied(self._in_turn(value, response_schema, loose))
 
     def withdraw(self, asker: object) -> None:
-        """Forget what an asker in a subgraph without state has asked: it is tried again, and asks the same again."""
+        """Forget what an asker in a subgraph without state has asked: it asks the same again, or has ended."""
         kept, gone = [], set()
         for askers, mine in self._from_below:
             if asker not in askers:
@@ -75,11 +75,14 @@ class Questions:
         self.asked = [question for question in self.asked if question.id not in gone]
         self.settled = [question for question in self.settled if question.id in self._claimed]
 
-    def take_over(self, questions: tuple[Interrupt, ...]) -> None:
+    def take_over(self, questions: tuple[Interrupt, ...], askers: tuple[object, ...] = ()) -> None:
         """Add the questions of a subgraph; there are none where it stops at a breakpoint or for a drain."""
-        self.stopped = True
+        self.stopped = self.stopped or not questions
         known = {question.id for question in self.asked}
-        self.asked.extend(question for question in questions if question.id not in known)
+        new = [question for question in questions if question.id not in known]
+        self.asked.extend(new)
+        if askers:
+            self._from_below.extend((askers, question.id) for question in new)
 
     @property
     def open(self) -> bool:

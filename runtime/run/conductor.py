@@ -139,8 +139,8 @@ class Conductor:
     """The questions, or () for a breakpoint, that the run stops at; told once they are durable."""
     status: GraphLifecycleStatus = "pending"
     """How the run stands, as its watchers are told."""
-    command: Any = None
-    """What a task of the current superstep told the graph around this one."""
+    command: tuple[Any, Any] | None = None
+    """What the first task of the current superstep, in path order, told the graph around this one; with that order."""
     siblings: Siblings | None = None
     """Where a superstep has several tasks: whether what they wrote goes together."""
     supervisor: Supervisor | None = None
@@ -298,7 +298,7 @@ class Conductor:
         if self.failures:
             raise failure_of(self.failures, self.step, self.plan)
         if self.command is not None:
-            raise ParentCommand(self.command)
+            raise ParentCommand(self.command[1])
         if len(self.finished) < len(tasks):
             self.interrupts = self.pause = tuple(question for task in tasks for question in waiting(task))
             return False

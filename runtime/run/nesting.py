@@ -252,6 +252,8 @@ async def run_nested(run: Conductor, start: Callable[[], Coroutine[Any, Any, Any
         with sole_user(run) if kept else nullcontext():
             output = await subruns.run(start)
     except ParentCommand as signal:
+        if run.journal is None:
+            scope.forget(run)
         raise ChildCommand(replace(signal.command, graph=None)) from None
     finally:
         run.family.visiting.discard(run.ns)

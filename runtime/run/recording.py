@@ -35,7 +35,9 @@ async def report(run: Conductor, task: Task, outcome: Outcome, left: int) -> Non
     elif isinstance(outcome, Escalated) and run.nested is None:
         await failed(run, task, Failed(without_parent(run.plan, task.name)), left)
     elif isinstance(outcome, Escalated):
-        run.command = outcome.command
+        order, _ = run.command or (task.order, None)
+        if task.order <= order:
+            run.command = (task.order, outcome.command)
 
 
 async def completed(run: Conductor, task: Task, left: int, *, cached: bool = False) -> None:

@@ -49,6 +49,19 @@ async def test_an_update_and_a_route(saver: Any, kept: Any) -> None:
     assert record.values == {"a": 1, "log": ["n", "cmd"]}
 
 
+async def test_of_several_at_once_the_first_in_order_counts(saver: Any) -> None:
+    """Whichever comes last: tasks are folded in path order, and so are their Commands."""
+
+    async def up(state: Any) -> Command[Any]:
+        await anyio.sleep(0.002 * (2 - state["a"]))
+        return Command(graph=Command.PARENT, update={"log": [f"part {state['a']}"]})
+
+    builder = chain("s").add_node("up", up)
+    builder.add_conditional_edges("s", lambda _state: [Send("up", {"a": number}) for number in range(3)])
+    graph = parent(builder.compile()).compile(checkpointer=saver)
+    assert await graph.ainvoke({}, CONFIG) == {"log": ["n", "part 0", "after"]}
+
+
 async def test_out_of_a_function(saver: Any) -> None:
     child = chain(upward(update={"log": ["cmd"]}, goto="other")).compile()
 

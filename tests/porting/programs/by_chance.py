@@ -113,5 +113,30 @@ async def made():
     print(await app.ainvoke({"log": ["in"]}, here()))
 
 
-for program in (untracked, routers, metadata, edits, kept, made):
+async def leaving():
+    """A Command to the parent ends the subgraph: what others in it asked is not asked any more."""
+    child = StateGraph(S).add_node("asks", lambda state: {"log": [interrupt("?")]})
+    child.add_node("leaves", lambda state: Command(graph=Command.PARENT, update={"log": ["left"]}, goto="z"))
+    inner = child.add_edge(START, "asks").add_edge(START, "leaves").compile()
+
+    async def calls(state):
+        return await inner.ainvoke(state)
+
+    for node in (inner, calls):
+        graph = StateGraph(S).add_node("a", node).add_node("z", lambda state: {"log": ["z"]}).add_edge(START, "a")
+        print(await graph.compile().ainvoke({"log": ["in"]}))
+        print(await graph.compile(InMemorySaver()).ainvoke({"log": ["in"]}, here()))
+
+
+async def stopping():
+    """Beside a subgraph that stops at a breakpoint, what others have done is shown; it has no result to tell of."""
+    child = StateGraph(S).add_node("k", lambda state: {"log": ["k"]}).add_edge(START, "k")
+    graph = StateGraph(S).add_node("a", lambda state: {"log": ["a"]}).add_edge(START, "a").add_edge(START, "b")
+    app = graph.add_node("b", child.compile(interrupt_before=["k"])).compile(InMemorySaver())
+    print(await app.ainvoke({"log": ["in"]}, here()))
+    async for chunk in graph.compile(InMemorySaver()).astream({"log": ["in"]}, here(), stream_mode="tasks"):
+        print(chunk["name"], chunk.get("result"))
+
+
+for program in (untracked, routers, metadata, edits, kept, made, leaving, stopping):
     asyncio.run(program())
