@@ -40,7 +40,7 @@ async def get_state(program: Program, config: CallConfig, *, subgraphs: bool) ->
     if found is None:
         if config.checkpoint_id is not None:
             raise missing_checkpoint(config.checkpoint_id, config.thread_id or "", config.checkpoint_ns)
-        return _nothing(config.raw)
+        return _nothing(_addressed(config))
     taken = snapshot(program, found, live=config.checkpoint_id is None)
     return await _with_subgraphs(program, taken) if subgraphs else taken
 
@@ -54,6 +54,14 @@ async def _with_subgraphs(program: Program, taken: StateSnapshot) -> StateSnapsh
             shown = await _shown(program, taken, task)
             tasks[place] = task._replace(state=_nothing(where) if shown is None else await _with_subgraphs(*shown))
     return taken._replace(tasks=tuple(tasks))
+
+
+def _addressed(config: CallConfig) -> RunnableConfig:
+    """Return a config as it was given, with the thread's id as the text that it is from here on."""
+    given = config.raw
+    if config.thread_id is not None:
+        given = {**given, "configurable": {**given["configurable"], "thread_id": config.thread_id}}
+    return given
 
 
 def _nothing(config: RunnableConfig) -> StateSnapshot:

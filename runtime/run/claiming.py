@@ -8,8 +8,8 @@ never end.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +23,7 @@ from runtime.run.heads import Heads
 
 if TYPE_CHECKING:
     from runtime.run.leasing import RunLease
+    from runtime.streaming.hub import Hub
 
 _GUARD: Final = RLock()
 """Held for dictionary operations only; runs of several event loops meet here.
@@ -39,7 +40,7 @@ _HELD: ContextVar[tuple[Claim, ...]] = ContextVar("actorgraph_held_threads", def
 class Claim:
     """A run that holds a thread or waits for it."""
 
-    __slots__ = ("event", "heads", "lease", "owns", "token")
+    __slots__ = ("_hubs", "_hurried", "event", "heads", "lease", "owns", "token")
 
     def __init__(self) -> None:
         self.event: anyio.Event | None = None
@@ -51,6 +52,36 @@ class Claim:
         self.owns = False
         """Whether the lease is not that of a run around, which holds the thread through another saver."""
         self.token: EventLoopToken = current_token()
+        self._hubs: list[Hub] = []
+        """Streams of the holder, and of the runs inside it."""
+        self._hurried = False
+        """Whether another waits, or waited, for the thread."""
+
+    @contextmanager
+    def hurrying(self, hub: Hub | None) -> Iterator[None]:
+        """Have a stream's run go on without its reader as soon as another waits for the thread.
+
+        The reader may be that other: it would wait for the run, and the run for it to read on.
+        """
+        if hub is None:
+            yield
+            return
+        with _GUARD:
+            self._hubs.append(hub)
+            if self._hurried:
+                hub.hurry()
+        try:
+            yield
+        finally:
+            with _GUARD:
+                self._hubs.remove(hub)
+
+    def hurry(self) -> None:
+        """Say that another waits; called under the guard, on whichever event loop."""
+        self._hurried = True
+        for hub in self._hubs:
+            with suppress(RuntimeError):  # its event loop is gone
+                _soon(self.token, hub.hurry)
 
     def wake(self, home: EventLoopToken) -> bool:
         """Tell it that its turn has come; False if its event loop is gone, and with it whoever waited there."""
@@ -100,6 +131,7 @@ async def claimed(saver: Any, thread_id: str, *, reject: bool) -> AsyncIterator[
             raise ThreadBusyError(msg)
         if busy:
             me.event = anyio.Event()
+            holder.hurry()
         if not nested:
             queue.append(me)
     if nested:

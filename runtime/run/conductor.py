@@ -172,7 +172,8 @@ class Conductor:
             reject = self.call.multitask_strategy == "reject"
             async with claimed(self.program.saver, self.journal.thread_id, reject=reject) as claim:
                 self.journal.claimed(claim, self.plan.name, reject=reject)
-                await self._run()
+                with claim.hurrying(self.call.hub):
+                    await self._run()
         return output_of(self)
 
     async def _run(self) -> None:
@@ -240,11 +241,15 @@ class Conductor:
             if self._breaks(self.call.interrupt_before, tasks):
                 self.pause, self.status = (), "interrupt_before"
                 return
+            if self.call.hub is not None:
+                await self.call.hub.asked()
             if drained(self):
                 self.pause = ()
                 return
             if self.hub is not None:
                 await self.hub.tasks_started(self, tasks)
+                if self.call.hub is not None:
+                    await self.call.hub.asked()
             if not await self._superstep(supervisor, tasks):
                 _ = self.interrupts or drained(self)
                 return

@@ -135,6 +135,12 @@ class Hub:
         """Each with how many checkpoints must be on disk before what it tells is."""
         self._told: set[str] = set()
         """Ids of messages that were told, or that nodes were given."""
+        self._read = bool(modes)
+        """Whether a reader is to come; what is only printed has none."""
+        self._readers = 0
+        """How many wait for a chunk."""
+        self._asked = Change()
+        self._hurried = False
         self._patient: set[anyio.CancelScope] = set()
         """Waits of the consumer for the disk."""
         self._held: list[tuple[str, str, Any]] = []
@@ -192,7 +198,12 @@ class Hub:
         while not self._chunks:
             if self.closed:
                 return END_OF_STREAM, None
-            await self._readable.wait()
+            self._readers += 1
+            self._asked.tell()
+            try:
+                await self._readable.wait()
+            finally:
+                self._readers -= 1
         due, chunk = self._chunks.popleft()
         if type(chunk) is tuple and chunk and chunk[0] is END_OF_STREAM:
             self.close()
@@ -204,6 +215,24 @@ class Hub:
         if self._parts and type(chunk) is dict:
             chunk["durable_upto"] = self.progress.upto
         return chunk
+
+    async def asked(self) -> None:
+        """Return once the reader has read everything and wants more, or need not be waited for.
+
+        A superstep begins when it is asked for, so who leaves a stream after a chunk knows what has not begun.
+        Raises StreamClosedError if the reader has left.
+        """
+        while self._read and not self.closed and not self._hurried and not self._patient:
+            if self._readers and not self._chunks:
+                return
+            await self._asked.wait()
+        if self.closed and self._read:
+            raise StreamClosedError
+
+    def hurry(self) -> None:
+        """Have the run no longer wait for the reader between supersteps: somebody waits for its end."""
+        self._hurried = True
+        self._asked.tell()
 
     async def durable(self) -> None:
         """Return once what was read last, and all before it, is on disk. Meanwhile the run does not wait for a reader.
@@ -222,6 +251,7 @@ class Hub:
         scope = anyio.CancelScope()
         self._patient.add(scope)
         self._writable.tell()
+        self._asked.tell()
         try:
             with scope:
                 await self.progress.reach(self.due)
@@ -238,8 +268,8 @@ class Hub:
         """Leave: the run's next chunk fails with StreamClosedError, and nobody waits for one."""
         self.closed = True
         self._chunks.clear()
-        self._writable.tell()
-        self._readable.tell()
+        for change in (self._writable, self._readable, self._asked):
+            change.tell()
 
     def statistics(self) -> HubStatistics:
         """Return how full the buffer is and was."""

@@ -97,3 +97,22 @@ async def test_streams_of_sync_nodes_come_in_order() -> None:
     builder: StateGraph[Any, Any, Any, Any] = StateGraph(Everything)
     builder.add_node("node", node).add_edge(START, "node")
     assert await collect(builder.compile().astream({}, stream_mode="custom")) == list(range(20))
+
+
+async def test_sync_nodes_begin_in_the_order_of_their_tasks() -> None:
+    """Which worker thread wakes up first is chance; more of them than there are threads begin in order, too."""
+    begun: list[int] = []
+
+    def node(number: int) -> dict[str, Any]:
+        begun.append(number)
+        return {}
+
+    many = 3 * calling.THREADS
+    builder = StateGraph(Everything).add_node("node", node)
+    builder.add_conditional_edges(START, lambda _state: [Send("node", number) for number in range(many)], ["node"])
+    graph = builder.compile()
+    with anyio.fail_after(15):
+        for _ in range(5):
+            begun.clear()
+            await graph.ainvoke({})
+            assert begun == list(range(many))

@@ -20,7 +20,7 @@ from runtime.errors import BlockingCallError, ConfigError
 from runtime.graph.blocking_stream import BlockingStream
 from runtime.graph.stream import GraphStream
 from tests.persistence.writer.faults import FaultyBackend
-from tests.stories.graphs import CONFIG, chain
+from tests.stories.graphs import CONFIG, chain, fan
 
 
 class Working:
@@ -131,7 +131,7 @@ def test_an_effect_waits_for_what_led_to_it() -> None:
 
 def test_leaving_a_with_waits_until_the_run_has_ended_and_is_saved() -> None:
     working = Working()
-    graph = chain("first", ("node", working)).compile(InMemorySaver())
+    graph = fan("first", ("node", working), first=None, last=None).compile(InMemorySaver())
     with graph.stream({}, CONFIG) as stream:
         for chunk in stream:
             assert chunk == {"first": {"log": ["first"]}}
@@ -146,7 +146,7 @@ def test_an_error_in_the_with_ends_the_run_and_is_raised() -> None:
     working = Working()
 
     def read() -> NoReturn:
-        with chain("first", ("node", working)).compile().stream({}) as stream:
+        with fan("first", ("node", working), first=None, last=None).compile().stream({}) as stream:
             next(stream)
             assert working.begun.wait(10)
             raise LookupError
@@ -166,10 +166,40 @@ def test_a_with_whose_stream_is_never_read_starts_nothing() -> None:
 
 def test_breaking_off_ends_the_run_before_the_next_statement() -> None:
     working = Working()
-    for _chunk in chain("first", ("node", working)).compile().stream({}):
+    for _chunk in fan("first", ("node", working), first=None, last=None).compile().stream({}):
         assert working.begun.wait(10)
         break
     assert working.ended.is_set()
+
+
+def test_what_was_not_asked_for_has_not_begun() -> None:
+    """A program that looks at each chunk before it goes on has the nodes after it to itself."""
+    seen: list[str] = []
+
+    def node(_state: Any) -> dict[str, Any]:
+        seen.append("node")
+        return {"log": ["node"]}
+
+    graph = chain("first", ("node", node), "last").compile(InMemorySaver())
+    for chunk in graph.stream({}, CONFIG):
+        seen.extend(chunk)
+        if "first" in chunk:
+            break
+    assert seen == ["first"]
+    assert graph.get_state(CONFIG).next == ("node",)
+    seen.extend(name for chunk in graph.stream(None, CONFIG) for name in chunk)
+    assert seen == ["first", "node", "node", "last"]
+
+
+def test_its_reader_may_use_the_thread() -> None:
+    """An edit, or another run, waits for this run, which then no longer waits to be asked."""
+    graph = chain("one", "two").compile(InMemorySaver())
+    stream = graph.stream({}, CONFIG)
+    next(stream)
+    graph.update_state(CONFIG, {"log": ["by hand"]})
+    assert graph.get_state(CONFIG).values["log"] == ["one", "two", "by hand"]
+    assert graph.invoke({}, CONFIG)["log"][3:] == ["one", "two"]
+    assert [*stream] == [{"two": {"log": ["two"]}}]
 
 
 def test_another_thread_may_close_it_while_one_waits_for_a_chunk() -> None:

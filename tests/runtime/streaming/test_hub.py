@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import redirect_stdout
+from io import StringIO
 from random import Random
 from typing import Any
 
@@ -10,12 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.errors import StreamOverflowError, UnknownStreamModeError
+from persistence.memory import InMemorySaver
+from runtime.errors import GraphDrained, StreamOverflowError, UnknownStreamModeError
 from runtime.graph import START, StateGraph
+from runtime.runtime import RunControl
 from runtime.streaming import hub as hubs
 from runtime.streaming.hub import CAPACITY, END_OF_STREAM, OVERFLOW, Hub, HubStatistics, StreamClosedError, check_modes
 from runtime.types import Send, StreamWriter
-from tests.stories.graphs import Log, chain, collect
+from tests.stories.graphs import CONFIG, Log, chain, collect
 
 LOOPS = ["asyncio", "trio"]
 
@@ -237,9 +241,8 @@ async def test_nothing_is_made_for_a_mode_that_nobody_listens_to() -> None:
 # ---- seen from a run -------------------------------------------------------------------------------------------------
 
 
-async def test_a_reader_that_does_not_read_stops_the_run_at_the_bound() -> None:
-    """Once the buffer is full no node runs any more, until the reader goes on."""
-    ran: list[int] = []
+def counting(ran: list[int], until: int) -> StateGraph[Any, Any, Any, Any]:
+    """Return a loop of one node, which notes that it ran."""
 
     async def node(state: Any) -> dict[str, Any]:
         ran.append(1)
@@ -248,11 +251,56 @@ async def test_a_reader_that_does_not_read_stops_the_run_at_the_bound() -> None:
 
     builder: StateGraph[Any, Any, Any, Any] = StateGraph(Log)
     builder.add_node("node", node).add_edge(START, "node")
-    builder.add_conditional_edges("node", lambda state: "node" if state["a"] < 2 * CAPACITY else [], ["node"])
-    graph = builder.compile()
+    return builder.add_conditional_edges("node", lambda state: "node" if state["a"] < until else [], ["node"])
+
+
+@pytest.mark.parametrize("mode", ["updates", "values", "tasks", "checkpoints", "debug"])
+async def test_a_superstep_begins_when_its_reader_asks_for_more(mode: str) -> None:
+    """What the superstep before told has all been read by then."""
+    ran: list[int] = []
+    graph = counting(ran, 4).compile(InMemorySaver())
     with anyio.fail_after(15):
-        async with graph.astream({"a": 0}, stream_mode="updates") as stream:
+        async with graph.astream({"a": 0}, CONFIG, stream_mode=mode) as stream:
+            async for _chunk in stream:
+                before = len(ran)
+                await settle()
+                assert len(ran) == before
+    assert len(ran) == 4
+
+
+async def test_what_was_not_asked_for_never_begins() -> None:
+    """Who leaves after a chunk has the nodes that follow to himself; nobody needs to have read what is only printed."""
+    ran: list[int] = []
+    graph = counting(ran, 4).compile(InMemorySaver())
+    async with graph.astream({"a": 0}, CONFIG, stream_mode="values") as stream:
+        assert (await anext(stream))["a"] == 0
+    assert ran == []
+    async with graph.astream(None, CONFIG, stream_mode="updates") as stream:
+        assert await anext(stream) == {"node": {"a": 1}}
+    assert ran == [1]
+    with redirect_stdout(StringIO()):
+        assert await graph.ainvoke(None, CONFIG, print_mode="updates") == {"a": 4, "log": []}
+
+
+async def test_a_drain_that_a_chunk_leads_to_stops_the_run_there() -> None:
+    ran: list[int] = []
+    control = RunControl()
+    graph = counting(ran, 4).compile(InMemorySaver())
+    with pytest.raises(GraphDrained):
+        async for _chunk in graph.astream({"a": 0}, CONFIG, stream_mode="updates", control=control):
+            control.request_drain("enough")
+    assert ran == [1]
+
+
+async def test_a_run_that_another_waits_for_goes_on_unread_until_the_buffer_is_full() -> None:
+    """Then no node runs any more, until the reader goes on."""
+    ran: list[int] = []
+    graph = counting(ran, 2 * CAPACITY).compile(InMemorySaver())
+    with anyio.fail_after(15):
+        config = {**CONFIG, "recursion_limit": 4 * CAPACITY}
+        async with graph.astream({"a": 0}, config) as stream, anyio.create_task_group() as group:
             assert await anext(stream) == {"node": {"a": 1}}
+            group.start_soon(graph.aupdate_state, CONFIG, {"log": ["by hand"]})
             while stream.statistics().waiting < CAPACITY:
                 await anyio.sleep(0)
             await settle()
@@ -261,6 +309,7 @@ async def test_a_reader_that_does_not_read_stops_the_run_at_the_bound() -> None:
             assert running.stream == stream.statistics()
             assert len(await collect(stream)) == 2 * CAPACITY - 1
     assert len(ran) == 2 * CAPACITY
+    assert (await graph.aget_state(CONFIG)).values == {"a": 2 * CAPACITY, "log": ["by hand"]}
 
 
 async def test_a_node_that_writes_is_slowed_when_it_waits() -> None:
