@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -17,6 +18,9 @@ def described(schema: Any) -> Any:
         return schema
     if _is_pydantic(schema):
         return schema.model_json_schema()
+    adapter = _adapter(schema)
+    if adapter is not None:
+        return adapter.json_schema()
     try:
         return msgspec.json.schema(schema)
     except (TypeError, NameError):
@@ -33,10 +37,35 @@ def accepted(schema: Any, answer: Any) -> Any:
     try:
         if _is_pydantic(schema):
             return schema.model_validate(answer)
+        adapter = _adapter(schema)
+        if adapter is not None:
+            return adapter.validate_python(answer)
         return msgspec.convert(answer, schema, strict=False)
     except Exception as error:
         error.add_note(UNFIT_ANSWER)
         raise
+
+
+def _adapter(schema: Any) -> Any:
+    """Return what pydantic checks a type by, as on LangGraph; None where it is not installed or does not know it."""
+    try:
+        return _made(schema) if is_schema(schema) else None
+    except TypeError:  # what cannot be hashed: made anew each time
+        return _made.__wrapped__(schema)
+
+
+@lru_cache(maxsize=256)
+def _made(schema: Any) -> Any:
+    try:
+        import pydantic  # noqa: PLC0415 - optional
+    except ImportError:
+        return None
+    try:
+        adapter = pydantic.TypeAdapter(schema)
+        adapter.json_schema()
+    except (pydantic.PydanticUserError, pydantic.errors.PydanticSchemaGenerationError, NameError):
+        return None
+    return adapter
 
 
 def _is_pydantic(schema: Any) -> bool:

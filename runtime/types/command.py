@@ -40,7 +40,8 @@ class Send:
         return hash((self.node, repr(self.arg)))
 
     def __repr__(self) -> str:
-        return f"Send(node={self.node!r}, arg={self.arg!r})"
+        timeout = "" if self.timeout is None else f", timeout={self.timeout!r}"
+        return f"Send(node={self.node!r}, arg={self.arg!r}{timeout})"
 
 
 @dataclass(kw_only=True, slots=True, frozen=True)

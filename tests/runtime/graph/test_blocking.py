@@ -26,7 +26,7 @@ from persistence.sqlite import SqliteSaver
 from runtime.errors import BlockingCallError, ConfigError
 from runtime.graph import CompiledStateGraph
 from runtime.types import StateSnapshot, StateUpdate
-from tests.stories.graphs import CONFIG, chain, thread
+from tests.stories.graphs import CONFIG, chain, fan, thread
 
 ROOT = Path(__file__).parents[3]
 
@@ -231,7 +231,7 @@ def test_leaving_a_blocking_stream_ends_its_run() -> None:
         finally:
             ended.set()
 
-    stream = chain("first", ("node", node)).compile().stream({})
+    stream = fan("first", ("node", node), first=None, last=None).compile().stream({})
     assert next(stream) == {"first": {"log": ["first"]}}
     assert isinstance(stream, Iterator)
     stream.close()
@@ -307,7 +307,7 @@ def test_an_iterator_that_is_dropped_in_the_event_loops_own_thread_ends_its_run(
         finally:
             ended.set()
 
-    held = [chain("first", ("node", node)).compile().stream({})]
+    held = [fan("first", ("node", node), first=None, last=None).compile().stream({})]
     next(held[0])
 
     async def drop() -> None:

@@ -218,8 +218,7 @@ async def test_a_stream_closed_twice_is_closed() -> None:
 async def test_what_had_finished_when_the_reader_left_is_saved() -> None:
     working = Working()
     graph = chain("first", ("node", working)).compile(InMemorySaver())
-    async with graph.astream({}, CONFIG) as stream:
-        await anext(stream)
-        await working.begun.wait()
+    async with graph.astream({}, CONFIG, stream_mode="custom") as stream:
+        assert await anext(stream) == "working"
     state = await graph.aget_state(CONFIG)
     assert (state.values["log"], state.next) == (["first"], ("node",))
