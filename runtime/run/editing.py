@@ -22,7 +22,7 @@ from runtime.run.journal import Journal
 from runtime.run.lineage import Branch, seen_at
 from runtime.run.opening import missing_checkpoint
 from runtime.run.retracting import Retraction
-from runtime.types.config import checkpoint_config, merge_configs
+from runtime.types.config import checkpoint_config
 from runtime.types.constants import COPY, END, INPUT, START, TASKS
 from runtime.types.ids import IDS
 from runtime.types.snapshot import StateUpdate
@@ -104,9 +104,7 @@ class Editor:
             finally:
                 # A cancel does not let go of the thread before what was sent has arrived.
                 await outlast(self.journal.leave)
-        address = checkpoint_config(self.thread_id, self.ns, self.parent or "", self.parents)["configurable"]
-        own = {key: value for key, value in self.config.configurable.items() if key not in (*address, "checkpoint_map")}
-        return merge_configs({"configurable": {**own, **address}})
+        return checkpoint_config(self.thread_id, self.ns, self.parent or "", self.parents)
 
     @staticmethod
     def _check(supersteps: Sequence[Sequence[StateUpdate]]) -> None:

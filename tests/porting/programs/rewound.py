@@ -59,6 +59,7 @@ for chunk in graph.stream(None, at_write.config, stream_mode="updates"):
 print(*seen(graph.get_state(thread)))
 print(ran)
 
+print(sorted(graph.update_state(thread, {"lines": []}, as_node="judge")["configurable"]))
 print("with another theme")
 edited = graph.update_state(at_write.config, {"theme": "rain", "lines": Overwrite(["a first line"])})
 print(sorted(edited["configurable"]), *seen(graph.get_state(edited)))
