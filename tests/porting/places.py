@@ -87,7 +87,6 @@ _ENGINE: Final = {
     "stream_channels_asis",
     "stream_channels_list",
     "stream_eager",
-    "stream_events",
     "stream_mode",
     "validate",
 }
