@@ -20,6 +20,7 @@ def test_a_send_is_a_value_even_where_its_input_has_no_hash() -> None:
     assert Send("n", {"a": [1]}) == Send("n", {"a": [1]}) != Send("n", {"a": [2]})
     assert len({Send("n", {"a": [1]}), Send("n", {"a": [1]}), Send("m", {"a": [1]})}) == 2
     assert repr(Send("n", 1)) == "Send(node='n', arg=1)"
+    assert repr(Send("n", 1, timeout=2)).startswith("Send(node='n', arg=1, timeout=TimeoutPolicy(run_timeout=2")
     swapped: Any = {"a": 1}
     with pytest.raises(TypeError, match=r"the node's name first.*got Send\(\{'a': 1\}, \.\.\.\)"):
         Send(swapped, "n")

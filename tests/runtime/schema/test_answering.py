@@ -1,0 +1,55 @@
+"""Answers are shown and checked as on LangGraph where pydantic knows the type, and by msgspec where it does not."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pydantic
+import pytest
+import typing_extensions as te
+
+from runtime.errors import is_invalid_resume
+from runtime.schema import answering
+from runtime.schema.answering import accepted, described
+
+
+@dataclass
+class Count:
+    number: int
+
+
+class Place(te.TypedDict):
+    number: int
+
+
+class Row(msgspec.Struct):
+    number: int
+
+
+@pytest.mark.parametrize(("schema", "expected"), [(Count, Count(5)), (Place, {"number": 5})])
+def test_what_pydantic_knows_is_its_affair(schema: Any, expected: object) -> None:
+    assert described(schema) == pydantic.TypeAdapter(schema).json_schema()
+    assert accepted(schema, {"number": "5"}) == expected
+    with pytest.raises(pydantic.ValidationError) as caught:
+        accepted(schema, {"number": "many"})
+    assert is_invalid_resume(caught.value)
+
+
+def test_what_it_does_not_know_is_checked_all_the_same() -> None:
+    assert "Row" in described(Row)["$defs"]
+    assert accepted(Row, {"number": "5"}) == Row(5)
+    with pytest.raises(msgspec.ValidationError):
+        accepted(Row, {"number": "many"})
+
+
+def test_it_need_not_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pydantic", None)
+    answering._made.cache_clear()
+    try:
+        assert "Count" in described(Count)["$defs"]
+        assert accepted(Count, {"number": "5"}) == Count(5)
+    finally:
+        answering._made.cache_clear()
