@@ -18,6 +18,7 @@ from persistence.contracts.backend import (
 )
 from persistence.contracts.checkpoint import Checkpoint, CheckpointTuple, TaskWrites, Unit
 from persistence.contracts.saver import BaseCheckpointSaver, Config
+from persistence.drafting import get_checkpoint_metadata
 from persistence.errors import CorruptDataError, StoredDataError
 from persistence.serde.serializer import Serializer
 from persistence.writer.addressing import address, config_of, name, optional_part
@@ -128,19 +129,24 @@ class RowSaver(BlockingSaver, BaseCheckpointSaver):
     ) -> dict[str, Any]:
         """Store a checkpoint as a child of ``config``'s; durable when this returns.
 
+        Plain values of the config's ``metadata`` and ``configurable`` become metadata. ``new_versions`` names what the
+        parent did not have yet; of a checkpoint without a parent that is all.
+
         Raises:
             SerializationError: A value cannot be stored; names the channel. Nothing was saved.
             BackendError: The database refused; nothing was saved.
         """
         where = address(config)
         values = checkpoint["channel_values"]
+        told = get_checkpoint_metadata(config, {})
+        new = new_versions if where.checkpoint_id is not None else checkpoint["channel_versions"]
         unit = Unit(
             where.thread_id,
             where.checkpoint_ns,
             checkpoint=checkpoint,
             parent_id=where.checkpoint_id,
-            metadata=metadata,
-            changed={channel: values[channel] for channel in new_versions if channel in values},
+            metadata={**metadata, **{key: each for key, each in told.items() if key not in metadata}},
+            changed={channel: values[channel] for channel in new if channel in values},
         )
         await self._submit(self.encode(unit))
         return config_of(where.thread_id, where.checkpoint_ns, checkpoint["id"])

@@ -14,6 +14,7 @@ from runtime.engine.questions import Questions
 from runtime.engine.tasks import HandlerTask
 from runtime.errors import GraphInterrupt, NodeError, StreamOverflowError
 from runtime.types.asking import ASKER
+from runtime.types.constants import NS_SEP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,7 +83,7 @@ class RunView(Protocol):
         """Cancel the @task calls that a task has made and that are at work."""
         ...
 
-    def write_custom(self, item: Any, mode: str = "custom", *, once: bool = False) -> None:
+    def write_custom(self, item: Any, mode: str = "custom", *, once: bool = False, ns: str | None = None) -> None:
         """Put an item on the stream of a mode; ``once``: unless its message was told before."""
         ...
 
@@ -318,7 +319,9 @@ class Scope:
         """Put an item on the stream of a mode; ``once``: unless its message was told before."""
         self.alive(observable=True)
         try:
-            self.run.write_custom(item, mode, once=once)
+            called = self.task.around is not None
+            place = self.task.ns.rpartition(NS_SEP)[0] if called else None  # that of the caller
+            self.run.write_custom(item, mode, once=once, ns=place)
         except StreamOverflowError as error:
             msg = f"Node {self.task.name!r}: {error}"
             raise StreamOverflowError(msg) from None

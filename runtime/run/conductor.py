@@ -387,9 +387,9 @@ class Conductor:
 
     # ---- what others see ---------------------------------------------------------------------------------------
 
-    def write_custom(self, item: Any, mode: str = "custom", *, once: bool = False) -> None:
+    def write_custom(self, item: Any, mode: str = "custom", *, once: bool = False, ns: str | None = None) -> None:
         """Put an item on the stream of a mode; ``once``: unless its message was told before."""
-        write_custom(self, item, mode, once=once)
+        write_custom(self, item, mode, once=once, ns=ns)
 
     @property
     def previous(self) -> Any:

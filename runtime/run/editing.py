@@ -85,7 +85,7 @@ class Editor:
         """Return the outcome: there are no calls."""
         return outcome
 
-    def write_custom(self, item: Any, mode: str = "custom", *, once: bool = False) -> None:
+    def write_custom(self, item: Any, mode: str = "custom", *, once: bool = False, ns: str | None = None) -> None:
         """Drop the item: nobody listens to an update."""
 
     async def apply(self, supersteps: Sequence[Sequence[StateUpdate]]) -> RunnableConfig:

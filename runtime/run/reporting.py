@@ -32,15 +32,15 @@ def _left_open(run: Conductor) -> tuple[Any, ...] | None:
     return tuple(question for task in asked for question in waiting(task)) or None
 
 
-def write_custom(run: Conductor, item: Any, mode: str, *, once: bool) -> None:
+def write_custom(run: Conductor, item: Any, mode: str, *, once: bool, ns: str | None) -> None:
     """Put an item on the stream of a mode, from whatever thread; ``once``: unless its message was told before."""
     if run.hub is None:
         return
     if is_elsewhere(run.home_thread):
         # A sync node's worker thread: it can wait for room, and must not touch the event loop's objects.
-        from_thread.run(partial(run.hub.put_custom, once=once), run, item, mode, token=run.home_token)
+        from_thread.run(partial(run.hub.put_custom, once=once, ns=ns), run, item, mode, token=run.home_token)
     else:
-        run.hub.custom(run, item, mode, once=once)
+        run.hub.custom(run, item, mode, once=once, ns=ns)
 
 
 def too_slow(run: Conductor, work: list[Task], timeout: float) -> TimeoutError:

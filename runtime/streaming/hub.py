@@ -387,8 +387,8 @@ class Hub:
                 shown = values_with(run.cells, run.call.output_keys or run.plan.state, run.finished)
             told.append(("values", self._state(run, shown, questions)))
         for task in tasks:
-            if not waiting(task):  # a subgraph of it stopped at a breakpoint
-                continue
+            if not waiting(task) or task.around is not None:
+                continue  # a subgraph of it stopped at a breakpoint; or its questions are told as its caller's
             payload = end_of(task, None, None, waiting(task))
             told += [("tasks", payload), ("debug", stamped("task_result", run.step, payload))]
         self._held += [(run.ns, mode, payload) for mode, payload in told if mode in self.modes]
@@ -446,8 +446,8 @@ class Hub:
                 self._told.add(identity)
         return True
 
-    def custom(self, run: Any, item: Any, mode: str = "custom", *, once: bool = False) -> None:
-        """Report what a node wrote to its stream writer, at once.
+    def custom(self, run: Any, item: Any, mode: str = "custom", *, once: bool = False, ns: str | None = None) -> None:
+        """Report what a node wrote to its stream writer, at once; ``ns``: where, if not right in the run.
 
         The node is slowed when it next waits for something (see ``room``). Raises StreamOverflowError if it writes on
         and on without ever waiting.
@@ -460,14 +460,16 @@ class Hub:
                 "Await something between writes, for example anyio.lowlevel.checkpoint()."
             )
             raise StreamOverflowError(msg)
-        self.put_nowait(run.ns, mode, item)
+        self.put_nowait(run.ns if ns is None else ns, mode, item)
 
-    async def put_custom(self, run: Any, item: Any, mode: str = "custom", *, once: bool = False) -> None:
+    async def put_custom(
+        self, run: Any, item: Any, mode: str = "custom", *, once: bool = False, ns: str | None = None
+    ) -> None:
         """Report what a sync node wrote, waiting for room."""
         if self._admits(mode, item, once=once):
             await self.room()
             if not self.closed:  # that the reader has left is no fault of the node
-                self.put_nowait(run.ns, mode, item)
+                self.put_nowait(run.ns if ns is None else ns, mode, item)
 
     @property
     def full(self) -> bool:

@@ -105,15 +105,17 @@ class Tee:
         for hub in self._hubs:
             await hub.returned(run, metadata, result)
 
-    def custom(self, run: Any, item: Any, mode: str = "custom", *, once: bool = False) -> None:
+    def custom(self, run: Any, item: Any, mode: str = "custom", *, once: bool = False, ns: str | None = None) -> None:
         """Report what a node wrote to its stream writer."""
         for hub in self._hubs:
-            hub.custom(run, item, mode, once=once)
+            hub.custom(run, item, mode, once=once, ns=ns)
 
-    async def put_custom(self, run: Any, item: Any, mode: str = "custom", *, once: bool = False) -> None:
+    async def put_custom(
+        self, run: Any, item: Any, mode: str = "custom", *, once: bool = False, ns: str | None = None
+    ) -> None:
         """Report what a sync node wrote, waiting for room."""
         for hub in self._hubs:
-            await hub.put_custom(run, item, mode, once=once)
+            await hub.put_custom(run, item, mode, once=once, ns=ns)
 
 
 def joined(own: Hub | None, around: Hub | Tee | None) -> Hub | Tee | None:

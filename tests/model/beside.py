@@ -13,6 +13,7 @@ from random import Random
 from types import SimpleNamespace
 from typing import Annotated, Any, TypedDict
 
+import langgraph.channels
 import langgraph.checkpoint.memory
 import langgraph.config
 import langgraph.errors
@@ -20,7 +21,7 @@ import langgraph.graph
 import langgraph.types
 
 from persistence import memory
-from runtime import config, errors, graph, types
+from runtime import channels, config, errors, graph, types
 from tests.model.shapes import Node, Parts, Shape, merged
 
 LIMIT = 14
@@ -29,12 +30,22 @@ LIMIT = 14
 MODES: tuple[Any, ...] = ("values", "updates", "tasks", "checkpoints", "debug", "custom")
 
 
-class State(TypedDict, total=False):
+class Told(TypedDict, total=False):
     """What every node adds to."""
 
     log: Annotated[list[str], operator.add]
     n: Annotated[int, operator.add]
     last: Annotated[dict[str, Any], merged]
+
+
+def state_of(names: SimpleNamespace) -> Any:
+    """Return the state's schema: what every node adds to, through channels of several kinds."""
+    kinds = {
+        "all": Annotated[list, names.Topic(str, accumulate=True)],
+        "free": Annotated[Any, names.UntrackedValue(str, guard=False)],
+        "messages": Annotated[list, names.add_messages],
+    }
+    return TypedDict("State", {**Told.__annotations__, **kinds}, total=False)
 
 
 OURS = SimpleNamespace(
@@ -44,6 +55,10 @@ OURS = SimpleNamespace(
     Send=types.Send,
     START=graph.START,
     StateGraph=graph.StateGraph,
+    StateUpdate=types.StateUpdate,
+    Topic=channels.Topic,
+    UntrackedValue=channels.UntrackedValue,
+    add_messages=graph.add_messages,
     get_stream_writer=config.get_stream_writer,
     interrupt=types.interrupt,
 )
@@ -56,6 +71,10 @@ LANGGRAPH = SimpleNamespace(
     Send=langgraph.types.Send,
     START=langgraph.graph.START,
     StateGraph=langgraph.graph.StateGraph,
+    StateUpdate=langgraph.types.StateUpdate,
+    Topic=langgraph.channels.Topic,
+    UntrackedValue=langgraph.channels.UntrackedValue,
+    add_messages=langgraph.graph.add_messages,
     get_stream_writer=langgraph.config.get_stream_writer,
     interrupt=langgraph.types.interrupt,
 )
@@ -71,7 +90,7 @@ class Thread:
         self.here: dict[str, Any] = {"configurable": {"thread_id": "t"}}
 
     def _built(self, shape: Shape) -> Any:
-        builder = self.names.StateGraph(State)
+        builder = self.names.StateGraph(state_of(self.names))
         for name, node in shape.nodes.items():
             builder.add_node(name, self._body(node), defer=node.deferred)
             for target in node.edges:
@@ -89,7 +108,8 @@ class Thread:
             label = node.name + state.get("part", "")
             self.names.get_stream_writer()({"at": label})
             answers = [self.names.interrupt(f"{label}?{number}") for number in range(node.questions)]
-            update = {"log": [label, *answers], "n": 1, "last": {node.name: state.get("n", 0)}}
+            update = {"log": [label, *answers], "n": 1, "last": {node.name: state.get("n", 0)}, "all": label}
+            update |= {"free": label, "messages": [{"role": "user", "content": label, "id": node.name}]}
             return [update, self.names.Command(update={"log": ["twice"]})] if node.name == "c" else update
 
         return body
@@ -110,7 +130,7 @@ class Thread:
     async def do(self, deed: dict[str, Any]) -> dict[str, Any]:
         """Do one thing; return all that can be seen of it and of the thread afterwards."""
         seen: dict[str, Any] = {}
-        where: Any = {**self.here, "recursion_limit": LIMIT}
+        where: Any = {**self.here, "recursion_limit": LIMIT, "metadata": {"deed": deed["number"]}}
         state = await self.graph.aget_state(self.here)
         given: Any = {"log": [f"input{deed['number']}"], "n": deed["number"] % 3, "last": {}}
         match deed["what"]:
@@ -129,11 +149,12 @@ class Thread:
                 place = history[deed["at"] % len(history)] if history else None
                 if place is None or place.metadata["source"] != "loop":
                     return {}
-                given, where = None, {**place.config, "recursion_limit": LIMIT}
+                given, where = None, {**where, **place.config}
             case "edit" if state.next:
                 return {}
             case "edit":
-                await self.graph.aupdate_state(where, given, as_node=deed["as"])
+                edits = [self.names.StateUpdate(given | {"log": [name]}, name) for name in deed["as"]]
+                await self.graph.abulk_update_state(where, [edits])
                 return await self._looked_at(seen)
         stops = deed["stops"] | {"durability": "sync"}
         try:
@@ -196,7 +217,7 @@ def deeds_by(chance: Random, shape: Shape) -> list[dict[str, Any]]:
                 "modes": modes,
                 "alone": chance.random() < 0.5,
                 "at": chance.randrange(10),
-                "as": chance.choice(names),
+                "as": chance.sample(names, chance.randint(1, 2)),
             }
         )
     return deeds

@@ -101,6 +101,13 @@ async def test_an_older_id_put_later_does_not_become_the_head(saver: RowSaver) -
     assert await ids(saver, config()) == ["5", "3"]
 
 
+async def test_a_checkpoint_without_a_parent_is_stored_whole(saver: RowSaver) -> None:
+    """Whatever its writer says is new in it: nothing of it can be there yet."""
+    whole = checkpoint("1", {"a": [1], "b": {"c": [2]}})
+    await saver.aput({"configurable": {"thread_id": "t", "checkpoint_ns": ""}}, whole, {"source": "input"}, {})
+    assert await values(saver) == {"a": [1], "b": {"c": [2]}}
+
+
 async def test_unchanged_channels_are_found_under_their_old_version(saver: RowSaver) -> None:
     await saver.aput(config(), checkpoint("1", {"a": [1], "b": [1]}, {"a": "1", "b": "1"}), {}, {"a": "1", "b": "1"})
     await saver.aput(config("t", "1"), checkpoint("2", {"a": [2], "b": [1]}, {"a": "2", "b": "1"}), {}, {"a": "2"})

@@ -7,7 +7,10 @@ from dataclasses import field, make_dataclass
 from typing import Annotated, Any
 
 from langgraph.channels import UntrackedValue
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.config import get_stream_writer
+from langgraph.func import entrypoint, task
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, Send, StateUpdate, interrupt
 from typing_extensions import TypedDict
@@ -138,5 +141,39 @@ async def stopping():
         print(chunk["name"], chunk.get("result"))
 
 
-for program in (untracked, routers, metadata, edits, kept, made, leaving, stopping):
+async def calls():
+    """What a call writes comes from where its caller is; a call that asks has no result to tell of."""
+
+    @task
+    async def inner(number):
+        get_stream_writer()({"inner": number})
+        return number
+
+    @task
+    async def outer(number):
+        get_stream_writer()({"outer": number})
+        await inner(number)
+        return interrupt("?") if number else number
+
+    @entrypoint(checkpointer=InMemorySaver())
+    async def flow(_given):
+        get_stream_writer()("flow")
+        return [await outer(0), await outer(1)]
+
+    async for ns, mode, chunk in flow.astream(1, here(), stream_mode=["custom", "tasks"], subgraphs=True):
+        print([part.partition(":")[0] for part in ns], mode, chunk if mode == "custom" else sorted(chunk.items())[:3])
+
+
+async def by_hand():
+    """The saver takes plain values of the config into the metadata, behind those that are given."""
+    saver = InMemorySaver()
+    config = here(metadata={"x": 1, "step": 9, "deep": {}})
+    config["configurable"] |= {"checkpoint_ns": "", "__own": 1, "deep": [1]}
+    checkpoint = {**empty_checkpoint(), "channel_values": {"a": [1]}, "channel_versions": {"a": 1}}
+    await saver.aput(config, checkpoint, {"source": "input", "step": -1, "parents": {}}, {"a": 1})
+    found = await saver.aget_tuple(here())
+    print(found.metadata, found.checkpoint["channel_values"])
+
+
+for program in (untracked, routers, metadata, edits, kept, made, leaving, stopping, calls, by_hand):
     asyncio.run(program())
