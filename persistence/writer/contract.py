@@ -133,10 +133,15 @@ class RowSaver(BlockingSaver, BaseCheckpointSaver):
         parent did not have yet; of a checkpoint without a parent that is all.
 
         Raises:
+            ValueError: The checkpoint lacks a part that every one has.
             SerializationError: A value cannot be stored; names the channel. Nothing was saved.
             BackendError: The database refused; nothing was saved.
         """
         where = address(config)
+        lacking = [part for part in ("id", "channel_values", "channel_versions") if part not in checkpoint]
+        if lacking:
+            message = f"The checkpoint lacks {', '.join(map(repr, lacking))}; begin with empty_checkpoint()."
+            raise ValueError(message)
         values = checkpoint["channel_values"]
         told = get_checkpoint_metadata(config, {})
         new = new_versions if where.checkpoint_id is not None else checkpoint["channel_versions"]

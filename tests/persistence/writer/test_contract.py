@@ -115,6 +115,24 @@ async def test_unchanged_channels_are_found_under_their_old_version(saver: RowSa
     assert await values(saver, checkpoint_id="1") == {"a": [1], "b": [1]}
 
 
+async def test_the_first_of_a_namespace_is_whole_whatever_is_said_to_have_changed(saver: RowSaver) -> None:
+    """As one that was made by hand, with no word of what changed: there is nothing that it could rest on."""
+    made = checkpoint("1", {"a": [1], "b": "text", "c": None}, {"a": "1", "b": "1", "c": "1"})
+    await saver.aput(config(), made, {}, {})
+    found = await saver.aget_tuple(config())
+    assert found is not None
+    assert found.checkpoint["channel_values"] == {"a": [1], "b": "text", "c": None}
+
+
+@pytest.mark.parametrize("part", ["id", "channel_values", "channel_versions"])
+async def test_a_checkpoint_that_lacks_a_part_is_refused(saver: RowSaver, part: str) -> None:
+    broken: Any = checkpoint("1", {"a": 1}, {"a": "1"})
+    del broken[part]
+    with pytest.raises(ValueError, match=f"lacks '{part}'"):
+        await saver.aput(config(), broken, {}, {})
+    assert await saver.aget_tuple(config()) is None
+
+
 async def test_the_first_result_of_a_task_stays_special_rows_are_replaced(saver: RowSaver) -> None:
     where = await put(saver, "1", {})
     await saver.aput_writes(where, [("a", "first"), (RESUME, ["r1"]), (ERROR, "e1")], "task", "~p")
