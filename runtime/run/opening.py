@@ -239,7 +239,9 @@ class Opening:
         await run.record("input", parent, left=left)
         if run.journal is not None and run.journal.contended:
             await run.journal.take()
-        if run.hub is not None:
+        if run.hub is not None and run.hub.tells_checkpoints:
+            if run.journal is not None:
+                await run.journal.settle()  # unheard, the input travels with what follows it
             await run.hub.checkpoint(run)
 
     async def _durable_before_user_code(self) -> None:

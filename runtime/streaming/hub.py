@@ -398,9 +398,14 @@ class Hub:
         while self._held:
             await self._put(*self._held.pop(0), 0)
 
+    @property
+    def tells_checkpoints(self) -> bool:
+        """Whether it reports checkpoints."""
+        return not self.modes.isdisjoint(("checkpoints", "debug"))
+
     async def checkpoint(self, run: Any) -> None:
         """Report the newest checkpoint and what it makes due."""
-        if not self.modes & {"checkpoints", "debug"} or run.recorded is None:
+        if not self.tells_checkpoints or run.recorded is None:
             return
         payload = run.checkpoint_view()
         if (

@@ -43,6 +43,20 @@ async def test_parts_say_how_far_the_run_is_on_disk(saver: Any) -> None:
     assert all(of in (given, first, second) for _, of in upto)
 
 
+@pytest.mark.parametrize("mode", ["checkpoints", "debug"])
+async def test_in_sync_a_checkpoint_is_told_once_it_is_on_disk(mode: Any) -> None:
+    """That of the input, too, which otherwise travels with what follows it."""
+    backend = FaultyBackend()
+    async with GroupCommitSaver(backend) as saver:
+        graph, told = chain("one", "two").compile(saver), []
+        async for chunk in graph.astream({"a": 1}, CONFIG, durability="sync", stream_mode=mode):
+            if mode == "checkpoints" or chunk["type"] == "checkpoint":
+                payload = chunk if mode == "checkpoints" else chunk["payload"]
+                told.append(payload["config"]["configurable"]["checkpoint_id"])
+                assert told[-1] in backend.committed
+        assert told == await history(graph)
+
+
 async def test_a_graph_that_keeps_nothing_has_nothing_on_disk() -> None:
     async with chain("one").compile().astream({}, version="v2") as stream:
         await stream.durable()  # nothing was read yet
