@@ -32,6 +32,11 @@ class Tee:
         """Whether the run has to wait for a consumer."""
         return any(hub.full for hub in self._hubs)
 
+    @property
+    def tells_checkpoints(self) -> bool:
+        """Whether it reports checkpoints."""
+        return any(hub.tells_checkpoints for hub in self._hubs)
+
     async def room(self) -> None:
         """Return once every consumer has made room, or has left."""
         for hub in self._hubs:

@@ -48,13 +48,33 @@ async def test_in_sync_a_checkpoint_is_told_once_it_is_on_disk(mode: Any) -> Non
     """That of the input, too, which otherwise travels with what follows it."""
     backend = FaultyBackend()
     async with GroupCommitSaver(backend) as saver:
-        graph, told = chain("one", "two").compile(saver), []
+        graph, told = chain("one", "two").compile(saver), list[str]()
         async for chunk in graph.astream({"a": 1}, CONFIG, durability="sync", stream_mode=mode):
             if mode == "checkpoints" or chunk["type"] == "checkpoint":
                 payload = chunk if mode == "checkpoints" else chunk["payload"]
                 told.append(payload["config"]["configurable"]["checkpoint_id"])
                 assert told[-1] in backend.committed
         assert told == await history(graph)
+
+
+async def test_so_it_is_to_both_who_read_a_graph_that_is_streamed_in_a_node() -> None:
+    backend = FaultyBackend()
+    inner, told = chain("inner").compile(checkpointer=True), []
+
+    async def node(state: Any) -> dict[str, Any]:
+        async for chunk in inner.astream(state, stream_mode="checkpoints"):
+            told.append(chunk["config"]["configurable"]["checkpoint_id"])
+            assert told[-1] in backend.committed
+        return {}
+
+    async with GroupCommitSaver(backend) as saver:
+        graph = chain(("node", node)).compile(saver)
+        options: dict[str, Any] = {"stream_mode": "checkpoints", "subgraphs": True, "durability": "sync"}
+        seen = [
+            chunk["config"]["configurable"]["checkpoint_id"] async for _, chunk in graph.astream({}, CONFIG, **options)
+        ]
+    assert len(told) == 3
+    assert set(told) < set(seen)
 
 
 async def test_a_graph_that_keeps_nothing_has_nothing_on_disk() -> None:
