@@ -136,12 +136,13 @@ class Cells:
 
     def restore(
         self, checkpoint: Checkpoint, lineage: Mapping[str, tuple[Mark, ...]] | None, *, reading: bool = False
-    ) -> None:
+    ) -> list[str]:
         """Take over a stored checkpoint.
 
         Raises CorruptDataError for a value that its channel does not take, and OrphanedTaskError for work that no node
-        of this graph can do; when only ``reading``, leaves that out.
+        of this graph can do; when only ``reading``, leaves that out and returns the names of those nodes.
         """
+        orphans = []
         values = checkpoint["channel_values"]
         aliases = self.plan.aliases
         for key, value in values.items():
@@ -152,8 +153,8 @@ class Cells:
                 continue
             template = self.plan.template(name)
             if template is None:
-                if name.startswith(_TRIGGER) and not reading:
-                    raise orphaned(name.removeprefix(_TRIGGER), self.plan)
+                if name.startswith(_TRIGGER):
+                    orphans.append(name.removeprefix(_TRIGGER))
                 if not name.startswith(_INTERNAL):  # a state key of another graph, or of this one as it was: kept
                     self.stored[name] = value
                 continue
@@ -174,12 +175,14 @@ class Cells:
         self.changed.clear()
         self.lineage = dict(lineage) if lineage else {}
         lost = [send for send in self.peek(TASKS) or () if not self._has(send.node)]
-        if lost and not reading:
-            raise orphaned(lost[0].node, self.plan)
+        orphans += [send.node for send in lost]
+        if orphans and not reading:
+            raise orphaned(orphans[0], self.plan)
         if lost:
             self.channels[TASKS] = self.channels[TASKS].from_checkpoint(
                 [send for send in self.peek(TASKS) if send not in lost]
             )
+        return orphans
 
     def _has(self, node: str) -> bool:
         return self.plan.aliases.get(node, node) in self.plan.nodes

@@ -218,11 +218,12 @@ def snapshot(program: Program, found: CheckpointTuple, *, live: bool) -> StateSn
     """Return the reader's view of a stored checkpoint.
 
     ``live``: finished tasks' writes are applied, and only what is left to do is next: the unfinished tasks, or what
-    follows where all have finished. Otherwise the superstep as it started, with what became of each task.
+    follows where all have finished. Otherwise the superstep as it started, with what became of each task. Nodes that
+    were due and that the graph lacks are next, too, though they have no task: whoever runs the thread is told of them.
     """
     cells = Cells(program.plan, "")
     checkpoint = vet(found).checkpoint
-    cells.restore(checkpoint, None, reading=True)
+    orphans = cells.restore(checkpoint, None, reading=True)
     loose = null_writes(found.pending_writes)
     if loose:
         fold_loose(cells, loose)
@@ -245,7 +246,7 @@ def snapshot(program: Program, found: CheckpointTuple, *, live: bool) -> StateSn
     parent = found.parent_config["configurable"] if found.parent_config else None
     return StateSnapshot(
         values=values_of(cells, program.plan.state),
-        next=tuple(task.name for task in left),
+        next=(*(task.name for task in left), *orphans),
         config=checkpoint_config(address["thread_id"], ns, checkpoint["id"], around),
         metadata=visible(found.metadata),
         created_at=checkpoint["ts"],

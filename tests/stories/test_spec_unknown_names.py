@@ -161,6 +161,7 @@ async def test_a_checkpoint_of_another_thread_does_not_exist_on_this_one(saver: 
 async def test_pending_work_of_a_removed_node_is_an_error(saver: Any) -> None:
     await chain("x", "old").compile(checkpointer=saver, interrupt_before=["old"]).ainvoke({}, CONFIG)
     renamed = chain("x", "new").compile(checkpointer=saver)
+    assert (await renamed.aget_state(CONFIG)).next == ("old",)
     with pytest.raises(OrphanedTaskError, match="old"):
         await renamed.ainvoke(None, CONFIG)
     back = chain("x", "old").compile(checkpointer=saver)
@@ -177,6 +178,7 @@ async def test_pending_sends_to_a_removed_node_are_an_error(saver: Any) -> None:
         return builder.compile(checkpointer=saver, **options)
 
     await build("old", interrupt_before=["old"]).ainvoke({}, CONFIG)
+    assert (await build("new").aget_state(CONFIG)).next == ("old",)
     with pytest.raises(OrphanedTaskError, match="old"):
         await build("new").ainvoke(None, CONFIG)
 
