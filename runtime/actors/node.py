@@ -11,6 +11,7 @@ import anyio
 import anyio.lowlevel
 
 from runtime.actors.cancelling import cancelled_class, is_self_inflicted
+from runtime.actors.handling import blame_handler
 from runtime.actors.mailbox import Mailbox
 from runtime.actors.outcomes import COMPLETED, Completed, Escalated, Failed, Outcome, Paused
 from runtime.actors.timing import timed
@@ -121,6 +122,8 @@ class NodeActor:
         outcome = await NodeActor(handler, self.stage).handle(stand_in)
         if isinstance(outcome, Completed):
             task.stand_in = stand_in
+        elif isinstance(outcome, Failed):
+            blame_handler(outcome.error, stand_in)
         return outcome
 
     async def _outcome(self, task: Task, scope: Scope) -> Outcome:

@@ -13,6 +13,7 @@ from runtime.cli.loading import raised_at
 from runtime.cli.stopping import InterruptError
 from runtime.errors import KEPT_ANSWER, CheckpointNotFoundError
 from runtime.run.opening import LIST_THEM
+from runtime.run.views import NO_CONTEXT
 
 if TYPE_CHECKING:
     import argparse
@@ -63,9 +64,10 @@ async def failure(error: Exception, graph: CompiledStateGraph, args: argparse.Na
         if isinstance(error, CheckpointNotFoundError):
             listed = shlex.join(["actorgraph", "history", args.thread, "--db", named(args.db)])
             message = message.replace(LIST_THEM, f"List the known ones: {listed}")
-    if nodes and args.context is None and graph.program.context_schema is not None:
-        hints.append("The graph has a context_schema, and this run had no context: give one with --context JSON.")
-    hints += [note for note in notes if not _BLAMED.match(note) and not note.startswith(KEPT_ANSWER)]
+    if NO_CONTEXT in notes:
+        hints.append(f"{NO_CONTEXT.partition(':')[0]}: give one with --context JSON.")
+    told_otherwise = (KEPT_ANSWER, NO_CONTEXT)
+    hints += [note for note in notes if not _BLAMED.match(note) and not note.startswith(told_otherwise)]
     state = None if graph.checkpointer is None or args.thread is None else await _state_if_readable(graph, args)
     if state is not None and state.metadata is not None and nodes:
         facts |= progress_of(state) | {"resume": command_line(args, "--resume")}

@@ -301,7 +301,7 @@ class Conductor:
         if self.reuse is not None:
             await self.reuse.keep()
         if self.failures:
-            raise failure_of(self.failures, self.step, self.plan)
+            raise failure_of(self)
         if self.command is not None:
             raise ParentCommand(self.command[1])
         if len(self.finished) < len(tasks):

@@ -108,7 +108,7 @@ async def not_applied(run: Conductor, tasks: list[Task], error: Exception) -> No
         task.effective.writes = None
         await failed(run, task.effective, Failed(error))
     if blamed:
-        failure_of(run.failures, run.step, run.plan)
+        failure_of(run)
 
 
 async def caught(run: Conductor, task: Task, failure: Failed) -> None:

@@ -19,10 +19,9 @@ from runtime.types.constants import INTERRUPT, PREVIOUS
 from runtime.types.telling import add_note, described
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from persistence.contracts.checkpoint import CheckpointTuple
-    from runtime.actors.outcomes import Failed
     from runtime.actors.supervisor import SupervisorStatistics
     from runtime.engine.plan import Plan
     from runtime.engine.tasks import Task
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("actorgraph")
 
+NO_CONTEXT: Final = "The graph has a context_schema, and this call gave no context: pass it as context=..."
+"""Noted on what may be the error of a node that looked for one."""
 _TO_EDIT: Final = "To be asked again, update_state(config, {}) and then run with None."
 _TO_CALL: Final = "To be asked again, call the workflow with its input."
 
@@ -149,16 +150,27 @@ def tell_of_waiting_joins(run: Conductor) -> None:
             )
 
 
-def failure_of(failures: Sequence[tuple[Task, Failed]], step: int, plan: Plan) -> BaseException:
+def failure_of(run: Conductor) -> BaseException:
     """Return the first failure of a superstep, with where it happened and what else failed."""
-    task, outcome = failures[0]
-    error = outcome.error
-    add_note(error, f"During task with name {task.name!r} and id {task.id!r} (step {step}, attempt {outcome.attempts})")
-    for other, also in failures[1:]:
+    task, outcome = run.failures[0]
+    error, attempts = outcome.error, outcome.attempts
+    add_note(error, f"During task with name {task.name!r} and id {task.id!r} (step {run.step}, attempt {attempts})")
+    for other, also in run.failures[1:]:
         told = described(also.error)
         add_note(error, f"Also failed in this superstep: node {other.name!r} (id {other.id!r}): {told}")
-    note_kept_answer(error, task, plan)
+    note_kept_answer(error, task, run.plan)
+    if run.context is None and run.program.context_schema is not None and missed_context(error):
+        add_note(error, NO_CONTEXT)
     return error
+
+
+def missed_context(error: BaseException) -> bool:
+    """Tell whether an error may be that of a node that looked for a context which nobody gave; told once."""
+    if NO_CONTEXT in getattr(error, "__notes__", ()):
+        return False
+    if isinstance(error, AttributeError):
+        return error.name is not None and error.obj is None
+    return isinstance(error, TypeError) and error.args == ("'NoneType' object is not subscriptable",)
 
 
 def note_kept_answer(error: BaseException, task: Task, plan: Plan) -> None:

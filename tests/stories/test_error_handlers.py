@@ -79,9 +79,55 @@ async def test_a_handler_that_fails_fails_the_run(saver: Any) -> None:
         raise KeyError(message)
 
     compiled = graph(saver, handler)
-    with pytest.raises(KeyError, match="handling bad"):
+    with pytest.raises(KeyError, match="handling bad") as raised:
         await compiled.ainvoke({}, CONFIG)
     assert (await compiled.aget_state(CONFIG)).next == ("bad",)
+    assert repr(raised.value.__context__) == "ValueError('boom')"
+    told = "Raised by 'handler', the error handler of node 'bad', which had failed with ValueError('boom')"
+    assert raised.value.__notes__[0] == told
+    assert raised.value.__notes__[1].startswith("During task with name 'bad' and id ")
+
+
+async def test_what_a_failing_handler_was_called_for_goes_under_what_it_raised_from() -> None:
+    async def handler(_state: Log, error: NodeError) -> None:
+        try:
+            Path(os.devnull, error.node).read_text()
+        except OSError as cause:
+            raise KeyError from cause
+
+    with pytest.raises(KeyError) as raised:
+        await graph(None, handler).ainvoke({})
+    cause = raised.value.__context__
+    assert isinstance(cause, OSError)
+    assert cause is raised.value.__cause__
+    assert repr(cause.__context__) == "ValueError('boom')"
+
+
+async def test_a_handler_that_raises_what_it_handles_again_or_from_it_keeps_its_links() -> None:
+    async def again(_state: Log, error: NodeError) -> None:
+        raise error.error
+
+    async def chained(_state: Log, error: NodeError) -> None:
+        raise KeyError from error.error
+
+    with pytest.raises(ValueError, match="boom") as raised:
+        await graph(None, again).ainvoke({})
+    assert raised.value.__context__ is None
+    assert len(raised.value.__notes__) == 1
+    with pytest.raises(KeyError) as other:
+        await graph(None, chained).ainvoke({})
+    assert isinstance(other.value.__cause__, ValueError)
+    assert other.value.__context__ is None
+
+
+async def test_a_handler_that_is_no_function_is_named_by_its_class() -> None:
+    class Mender:
+        async def ainvoke(self, _state: Log) -> None:
+            raise KeyError
+
+    with pytest.raises(KeyError) as raised:
+        await graph(None, Mender()).ainvoke({})
+    assert raised.value.__notes__[0].startswith("Raised by 'Mender', the error handler of node 'bad'")
 
 
 async def test_a_default_handler_serves_every_node_without_one_of_its_own(saver: Any) -> None:

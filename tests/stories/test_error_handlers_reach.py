@@ -181,7 +181,7 @@ async def test_a_default_handler_does_not_handle_itself(saver: Any) -> None:
     builder = single(bad, builder=StateGraph(Log).set_node_defaults(error_handler=failing))
     with pytest.raises(KeyError, match="n") as raised:
         await builder.compile(checkpointer=saver).ainvoke({}, CONFIG)
-    assert raised.value.__context__ is None
+    assert repr(raised.value.__context__) == "ValueError('boom')"  # and not another KeyError
 
 
 async def test_handlers_have_the_default_timeout(saver: Any) -> None:

@@ -2,7 +2,8 @@
 
 # String annotations are part of what is tested here, so this file does not postpone all of them.
 from dataclasses import dataclass
-from typing import Any, Optional, TypedDict
+from operator import attrgetter
+from typing import Any, NamedTuple, Optional, TypedDict
 
 import anyio
 import pytest
@@ -288,3 +289,51 @@ async def test_a_checkpointer_needs_a_thread_id(saver: Any) -> None:
 async def test_without_a_checkpointer_no_thread_id_is_needed() -> None:
     assert await chain("n").compile().ainvoke({}) == {"log": ["n"]}
     assert await chain("n").compile().ainvoke({}, {}) == {"log": ["n"]}
+
+
+class Who(NamedTuple):
+    """No class that is made of a dict."""
+
+    user: str
+
+
+def looking(context_schema: Any, look: Any) -> Any:
+    async def node(_state: Any, runtime: Runtime[Any]) -> dict[str, Any]:
+        return {"log": [look(runtime.context)]}
+
+    builder = StateGraph(Log, context_schema=context_schema).add_node("node", node)
+    return builder.add_edge(START, "node").compile()
+
+
+def context_notes(error: BaseException) -> list[str]:
+    return [note for note in error.__notes__ if note.startswith("The graph has a context_schema")]
+
+
+LOOKS: dict[str, tuple[Any, type[Exception]]] = {
+    "an attribute": (lambda context: context.user, AttributeError),
+    "an item": (lambda context: context["user"], TypeError),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+async def test_a_forgotten_context_is_noted_once_on_the_error_of_who_looked_for_it(look: str) -> None:
+    looks, kind = LOOKS[look]
+    inner = looking(Who, looks)
+    outer = StateGraph(Log, context_schema=Who).add_node("inner", inner).add_edge(START, "inner").compile()
+    for compiled in (inner, outer):
+        with pytest.raises(kind) as raised:
+            await compiled.ainvoke({})
+        expected = "The graph has a context_schema, and this call gave no context: pass it as context=..."
+        assert context_notes(raised.value) == [expected]
+
+
+async def test_other_errors_and_other_calls_are_not_told_of_a_context() -> None:
+    for schema, look, context in (
+        (Who, lambda context: context.age, Who("Ann")),
+        (None, lambda context: context.user, None),
+        (Who, lambda _context: {}["user"], None),
+        (Who, lambda _context: attrgetter("user")(""), None),
+    ):
+        with pytest.raises((AttributeError, KeyError)) as raised:
+            await looking(schema, look).ainvoke({}, context=context)
+        assert context_notes(raised.value) == []
