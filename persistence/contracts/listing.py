@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
-from persistence.contracts.checkpoint import ERROR, INTERRUPT, WRITES_IDX_MAP, CheckpointTuple
+from persistence.contracts.checkpoint import ERROR, INTERRUPT, RESUME, WRITES_IDX_MAP, CheckpointTuple
+
+UNCLEAR: Final = "?"
+"""Ends a likely outcome, of a task that has both questions and answers: only their values tell."""
 
 
 class _Facts(msgspec.Struct):
@@ -17,6 +20,8 @@ class _Facts(msgspec.Struct):
     updated_channels: list[str] | None = None
     channel_versions: Any = None
     versions_seen: Any = None
+    channel_values: dict[str, msgspec.Raw] = {}
+    rows: list[str] = []
 
 
 class TaskSummary(NamedTuple):
@@ -25,7 +30,8 @@ class TaskSummary(NamedTuple):
     task_id: str
     path: str
     outcome: str
-    """``done``, ``failed``, ``asked`` (it put a question) or ``answered`` (an answer that no question is kept for)."""
+    """``done``, ``failed``, ``asked`` (it put a question, maybe after it had failed), ``answered`` (it has answers, and
+    has not ended since); the likely one and a question mark, if it has both questions and answers."""
 
 
 class CheckpointSummary(NamedTuple):
@@ -39,7 +45,7 @@ class CheckpointSummary(NamedTuple):
     updated: Sequence[str]
     """Channels that its superstep changed."""
     unseen: Sequence[str] = ()
-    """Channels whose value no node has been started by."""
+    """Channels that hold a value which no node has been started by."""
 
 
 class ThreadSummary(NamedTuple):
@@ -108,15 +114,20 @@ def summary(row: Sequence[Any]) -> CheckpointSummary:
         facts.ts,
         _decoded(metadata, dict[str, Any]) or {},
         facts.updated_channels or (),
-        _unseen(facts.channel_versions, facts.versions_seen),
+        _unseen(facts),
     )
 
 
-def _unseen(versions: Any, seen: Any) -> Sequence[str]:
+def _unseen(facts: _Facts) -> Sequence[str]:
+    versions, seen = facts.channel_versions, facts.versions_seen
     if not isinstance(versions, dict) or not isinstance(seen, dict):
         return ()
+    # What others wrote, such as LangGraph, may keep the versions of channels that have been emptied since.
+    held = facts.channel_values.keys() | facts.rows
     noted = [each for each in seen.values() if isinstance(each, dict)]
-    return [name for name, version in versions.items() if all(each.get(name) != version for each in noted)]
+    return [
+        name for name, version in versions.items() if name in held and all(each.get(name) != version for each in noted)
+    ]
 
 
 def _decoded(text: bytes, kind: Any) -> Any:
@@ -131,9 +142,16 @@ def outcome(indices: list[int]) -> str:
     """Tell from the indices of a task's rows what became of it; results have indices from zero on."""
     if max(indices) >= 0:
         return "done"
-    if WRITES_IDX_MAP[ERROR] in indices:
-        return "failed"
-    return "asked" if WRITES_IDX_MAP[INTERRUPT] in indices else "answered"
+    if WRITES_IDX_MAP[INTERRUPT] not in indices:
+        return "failed" if WRITES_IDX_MAP[ERROR] in indices else "answered"
+    if WRITES_IDX_MAP[RESUME] not in indices:
+        return "asked"  # an error beside the question is older: who fails on an answer has that beside it
+    return f"failed{UNCLEAR}" if WRITES_IDX_MAP[ERROR] in indices else f"asked{UNCLEAR}"
+
+
+def is_unclear(outcome: str) -> bool:
+    """Tell whether values could tell more of what became of a task."""
+    return outcome.endswith(UNCLEAR)
 
 
 def outcomes(indices: str | None) -> list[str]:

@@ -9,12 +9,14 @@ import shlex
 from typing import TYPE_CHECKING, Any, Final
 
 from persistence.contracts.checkpoint import ERROR, INTERRUPT, NULL_TASK_ID
+from persistence.contracts.listing import is_unclear
 from runtime.cli.databases import look_into, named
 from runtime.cli.failing import CommandError
 from runtime.cli.lanes import lanes
 from runtime.cli.plain import in_words, visible
 from runtime.cli.showing import ID_WIDTH, Column, counted, moment, size
-from runtime.cli.triggers import due_nodes, is_numbered, is_state, sent_nodes, task_name, triggered
+from runtime.cli.standing import outcomes_of, status_of
+from runtime.cli.triggers import due_nodes, is_numbered, is_state, sent_nodes, task_name
 from runtime.cli.unregistered import ShowingSerializer
 from runtime.types.constants import END, PREVIOUS, START
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     import argparse
 
     from persistence.contracts.checkpoint import CheckpointTuple
-    from persistence.contracts.listing import CheckpointSummary, Listing, StoredCheckpoint, TaskSummary, ThreadSummary
+    from persistence.contracts.listing import CheckpointSummary, Listing, StoredCheckpoint, TaskSummary
     from runtime.cli.showing import Screen
 
 _OF_WORKFLOWS: Final = {END: "result", PREVIOUS: "remembered"}
@@ -43,7 +45,7 @@ def threads(args: argparse.Namespace, screen: Screen) -> int:
         shown = listing.threads(args.limit or None)
         with screen.progress("Reading sizes", len(shown) if args.bytes else None) as bar:
             for thread in shown:
-                status, following = _status(thread)
+                status, following = status_of(thread, listing)
                 row = {
                     "thread": thread.thread_id,
                     "status": status,
@@ -85,17 +87,6 @@ def _thread_row(row: dict[str, Any]) -> list[object]:
     return [*cells, f"{newest['checkpoint_id']}\n{told}"]
 
 
-def _status(thread: ThreadSummary) -> tuple[str, list[str]]:
-    """Say how a thread stands, and which nodes are due, as far as its newest checkpoint and what was written tell."""
-    if thread.newest.created_at is None:
-        return "damaged", []
-    following = triggered(thread.newest.unseen)
-    for outcome, status in (("failed", "failed"), ("asked", "asking")):
-        if outcome in thread.outcomes:
-            return status, following
-    return ("unfinished" if following else "done"), following
-
-
 def _facts(checkpoint: CheckpointSummary) -> dict[str, Any]:
     return {
         "checkpoint_id": checkpoint.checkpoint_id,
@@ -125,9 +116,12 @@ def history(args: argparse.Namespace, screen: Screen) -> int:
         for checkpoint in listing.checkpoints(args.thread, args.limit or None):
             address = (args.thread, checkpoint.checkpoint_ns, checkpoint.checkpoint_id)
             tasks = listing.tasks(*address)
-            # Values are read only where the names of nodes are among them.
-            numbered = any(is_numbered(task.path) for task in tasks)
-            sent = _sent(listing.checkpoint(*address, serializer)) if numbered else []
+            # Values are read only where the names of nodes are among them, or only they tell what became of a task.
+            wanted = any(is_numbered(task.path) or is_unclear(task.outcome) for task in tasks)
+            stored = listing.checkpoint(*address, serializer) if wanted else None
+            sent = _sent(stored)
+            if stored is not None:
+                tasks = _clear(stored)
             found.append(
                 _facts(checkpoint)
                 | {"updated": [name for name in checkpoint.updated if is_state(name)], "metadata": checkpoint.metadata}
@@ -201,6 +195,11 @@ def _task_facts(task: TaskSummary, sent: list[str]) -> dict[str, Any]:
     return {"id": task.task_id, "name": task_name(task.path, sent), "outcome": task.outcome}
 
 
+def _clear(stored: StoredCheckpoint) -> list[TaskSummary]:
+    outcomes = outcomes_of(stored)
+    return [task._replace(outcome=outcomes[task.task_id]) for task in stored.tasks]
+
+
 def _sent(stored: StoredCheckpoint | None) -> list[str]:
     """Return the nodes that a checkpoint's Sends go to; none if it cannot be read."""
     return [] if stored is None or stored.found is None else sent_nodes(stored.found.checkpoint)
@@ -244,7 +243,7 @@ def _checkpoint_document(args: argparse.Namespace, stored: StoredCheckpoint) -> 
         "metadata": stored.summary.metadata,
     }
     if stored.found is None:
-        tasks = [_task_facts(task, []) for task in stored.tasks]
+        tasks = [_task_facts(task, []) for task in _clear(stored)]
         return {**document, "damage": stored.damage, "values": None, "next": None, "tasks": tasks}
     values = stored.found.checkpoint["channel_values"]
     document["values"] = {name: value for name, value in values.items() if is_state(name)}
@@ -252,7 +251,7 @@ def _checkpoint_document(args: argparse.Namespace, stored: StoredCheckpoint) -> 
         document["input"] = values[START]
     document |= {told: values[channel] for channel, told in _OF_WORKFLOWS.items() if channel in values}
     document["next"] = due_nodes(stored.found.checkpoint)
-    document["tasks"] = [_task_document(task, stored.found) for task in stored.tasks]
+    document["tasks"] = [_task_document(task, stored.found) for task in _clear(stored)]
     return document
 
 
@@ -312,7 +311,8 @@ def _show_checkpoint(found: dict[str, Any], screen: Screen) -> None:
 def _wrote(task: dict[str, Any]) -> str:
     lines = [f"{name}: {in_words(value, MOST_SHOWN)}" for name, value in task.get("writes", {}).items()]
     if "error" in task:
-        lines.append(in_words(task["error"], MOST_SHOWN))
+        earlier = "" if task["outcome"] == "failed" else "before that: "
+        lines.append(f"{earlier}{in_words(task['error'], MOST_SHOWN)}")
     if "interrupts" in task:
         lines.append(in_words(task["interrupts"], MOST_SHOWN))
     return "\n".join(lines)

@@ -42,6 +42,15 @@ def task_name(path: str, sent: Sequence[str] = ()) -> str:
     return f"{sent[int(number)]} (Send {number})" if known else f"Send {number}"
 
 
+def node_of(path: str, sent: Sequence[str]) -> str | None:
+    """Return the node that a stored task path is of; None for a call, whose function is not stored."""
+    kind, _, rest = path.removeprefix("~").partition(", ")
+    if kind == PULL:
+        return rest
+    number = _number(rest.partition(", ")[0])
+    return sent[int(number)] if kind == PUSH and number.isdecimal() and int(number) < len(sent) else None
+
+
 def _number(text: str) -> str:
     return text.lstrip("0") or "0"
 

@@ -106,6 +106,29 @@ def test_what_is_carried_is_answered_and_the_rest_stays(command: Command, peer: 
         assert item.value == {"first": "N"}
 
 
+def test_threads_that_came_over_stand_as_they_did(command: Command, peer: Peer) -> None:
+    """LangGraph keeps the versions of channels that started a node and are empty since."""
+    asked, done = ({"configurable": {"thread_id": name}} for name in ("asked", "done"))
+    with peer.saver() as saver:
+        both.asking(PEER).compile(saver).invoke({"log": ["in"]}, asked)
+        both.nested(PEER).compile(saver).invoke({"log": ["in"]}, {"configurable": {"thread_id": "below"}})
+        ended = both.asking(PEER).compile(saver)
+        for given in ({"log": ["in"]}, *(PEER.Command(resume=word) for word in "123")):
+            ended.invoke(given, done)
+    migrate(command, peer, "ours.db")
+
+    def told() -> dict[str, Any]:
+        found = command("threads", "--db", "ours.db", "--json").document["threads"]
+        return {each["thread"]: (each["status"], each["next"]) for each in found}
+
+    assert told() == {"asked": ("asking", ["ask"]), "below": ("asking", ["sub"]), "done": ("done", [])}
+    with SqliteSaver("ours.db") as saver:
+        compiled = both.asking(both.OURS).compile(saver)
+        for word in "123":
+            compiled.invoke(both.OURS.Command(resume=word), asked)
+    assert told()["asked"] == ("done", [])
+
+
 def test_to_a_server(command: Command, peer: Peer, postgres: Any) -> None:
     fill(peer)
     with postgres.schema() as url:
