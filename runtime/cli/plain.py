@@ -10,7 +10,11 @@ import math
 import unicodedata
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from datetime import date, time, timedelta
+from decimal import Decimal
+from pathlib import PurePath
 from typing import Any, Final
+from uuid import UUID
 
 import msgspec
 
@@ -19,33 +23,66 @@ from runtime.cli.unregistered import Unregistered
 DEEPEST: Final = 64
 """Levels shown of a nested value; what lies deeper is shown as its repr. Also ends values that hold themselves."""
 
+_WRITTEN: Final = (date, time, timedelta, UUID, Decimal, PurePath)
+"""Types whose values have a usual text, such as that of ISO 8601."""
+_SCALARS: Final = (bool, int, float, str, bytes, bytearray, *_WRITTEN)
+
 _JOINERS: Final = "\u200c\u200d"
 _ESCAPED: Final = frozenset({"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"})
 """Categories that move the cursor, reorder text or cannot be encoded."""
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """Return the value as JSON data; what JSON lacks is described in words."""
-    if value is None or (isinstance(value, (bool, int)) and not isinstance(value, enum.Enum)):
-        return value
-    if isinstance(value, str) and not isinstance(value, enum.Enum):
-        return str(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, (bytes, bytearray)):
-        return {"base64": base64.b64encode(value).decode()}
+    """Return the value as JSON data.
+
+    Enums are their values; dates, times, UUIDs and paths are text as they are usually written; what JSON has no form
+    for is described in words.
+    """
+    if isinstance(value, enum.Enum) and depth < DEEPEST:
+        return plain(value.value, depth + 1)
+    if value is None or isinstance(value, _SCALARS):
+        return _scalar(value)
     if depth >= DEEPEST:
         return _repr(value)
     if isinstance(value, Unregistered):
         return {"type": repr(value), "content": plain(value.content, depth + 1)}
     if isinstance(value, Mapping):
-        return {key if isinstance(key, str) else _repr(key): plain(item, depth + 1) for key, item in value.items()}
+        return {_key(key): plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return plain(value._asdict(), depth)
-    if isinstance(value, (Sequence, AbstractSet)):
+    if isinstance(value, Sequence):
         return [plain(item, depth + 1) for item in value]
+    if isinstance(value, AbstractSet):  # in an order that is the same in each process
+        return sorted((plain(item, depth + 1) for item in value), key=json.dumps)
     fields = _fields(value)
     return _repr(value) if fields is None else plain(fields, depth)
+
+
+def _scalar(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, (bytes, bytearray)):
+        return {"base64": base64.b64encode(value).decode()}
+    return _written(value)
+
+
+def _written(value: Any) -> str:
+    try:
+        if isinstance(value, (date, time)):
+            return value.isoformat()
+        if isinstance(value, timedelta):  # not one of a subclass
+            return str(msgspec.to_builtins(timedelta(value.days, value.seconds, value.microseconds)))
+        return str(value)
+    except Exception:  # noqa: BLE001 - a subclass may do what it likes
+        return _repr(value)
+
+
+def _key(key: Any) -> str:
+    if isinstance(key, (enum.Enum, *_WRITTEN)):
+        key = plain(key)
+    return key if isinstance(key, str) else _repr(key)
 
 
 def _fields(value: Any) -> dict[str, Any] | None:

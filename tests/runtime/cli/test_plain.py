@@ -8,8 +8,11 @@ import json
 import math
 import unicodedata
 from collections import deque, namedtuple
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import PurePosixPath
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import pytest
@@ -53,6 +56,14 @@ class Broken:
         raise RuntimeError(msg)
 
 
+class Moment(date):
+    def isoformat(self) -> str:
+        raise TypeError
+
+    def __repr__(self) -> str:
+        return "broken Moment"
+
+
 Pair = namedtuple("Pair", "left right")  # noqa: PYI024 - the old form must work as well
 
 ANYTHING = st.recursive(
@@ -93,15 +104,26 @@ def test_visible_text_is_left_alone_if_it_is_harmless(text: str) -> None:
         (Point(1, Point(2)), {"x": 1, "y": {"x": 2, "y": None}}),
         (Record("a"), {"name": "a"}),
         (Model(), {"field": 7}),
-        (Colour.RED, "<Colour.RED: 1>"),
-        (Number.ONE, "<Number.ONE: 1>"),
+        (Colour.RED, 1),
+        (Number.ONE, 1),
+        ({"paint": [Colour.RED]}, {"paint": [1]}),
+        (date(2024, 2, 3), "2024-02-03"),
+        (time(1, 2, 3), "01:02:03"),
+        (timedelta(days=1, seconds=3.5), "P1DT3.5S"),
+        (UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+        (Decimal("1.50"), "1.50"),
+        (PurePosixPath("/a/b"), "/a/b"),
+        ({date(2024, 2, 3): 1, Colour.RED: 2, Decimal("0.5"): 3}, {"2024-02-03": 1, "1": 2, "0.5": 3}),
+        ({"c", "a", "b"}, ["a", "b", "c"]),
+        (frozenset({(1, date(2024, 2, 3))}), [[1, "2024-02-03"]]),
+        (Moment(2024, 2, 3), "broken Moment"),
         (Pair(1, [2]), {"left": 1, "right": [2]}),
         (deque([1, (2,)]), [1, [2]]),
         ({1: "a", "b": {2}}, {"1": "a", "b": [2]}),
         (b"\x00\xff", {"base64": "AP8="}),
         (math.inf, "inf"),
         (ValueError("boom"), "ValueError('boom')"),
-        (datetime(2026, 1, 2, tzinfo=UTC), "datetime.datetime(2026, 1, 2, 0, 0, tzinfo=datetime.timezone.utc)"),
+        (datetime(2026, 1, 2, tzinfo=UTC), "2026-01-02T00:00:00+00:00"),
         (Broken(), "<Broken, whose repr fails: no words>"),
         (Unregistered("app:Order", {"id": 7}), {"type": "<unregistered type app:Order>", "content": {"id": 7}}),
     ],
