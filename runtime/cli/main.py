@@ -162,7 +162,7 @@ def _add_recover(commands: Parsers) -> None:
         recovering.recover,
         "Continue the threads of a graph whose run died with its process.",
         "On SQLite and PostgreSQL; safe from several processes at once. Exits with 1 if a thread could not be "
-        "continued.",
+        "continued. SIGTERM ends it at once with 143: the threads that it had begun are then found by the next one.",
     )
     _needs_graph(parser)
     _needs_db(parser)

@@ -43,8 +43,7 @@ def recover(args: argparse.Namespace, screen: Screen) -> int:
         return int(failed)
     if rows:
         screen.table(*(_planned if args.dry_run else _ended)(rows, found["graph"]))
-        was = "would be" if args.dry_run else "was" if len(rows) == 1 else "were"
-        screen.say(f"{counted(len(rows), 'thread')} {was} continued.", "dim")
+        screen.say(how_many(rows, dry_run=args.dry_run), "dim")
     else:
         screen.say(
             f"No run of {args.target} died at work in {named(args.db)} (the graph's name is {found['graph']!r})."
@@ -114,6 +113,19 @@ def _by_hand(args: argparse.Namespace, what: str) -> str:
 Table = tuple[list[Column], list[list[object]]]
 
 
+def how_many(rows: list[dict[str, Any]], *, dry_run: bool) -> str:
+    """Count the threads that were continued, and apart from them those that another took first."""
+    if dry_run:
+        return f"{counted(len(rows), 'thread')} would be continued."
+    taken = sum(row["status"] == "taken" for row in rows)
+    told = [f"{_threads_were(len(rows) - taken)} continued"]
+    return "; ".join(told + ([f"{_threads_were(taken)} taken by others"] if taken else [])) + "."
+
+
+def _threads_were(count: int) -> str:
+    return f"{counted(count, 'thread')} {'was' if count == 1 else 'were'}"
+
+
 def _planned(rows: list[dict[str, Any]], name: str) -> Table:
     columns = [Column("Thread", style="cyan"), Column("Graph"), Column("Next"), Column("Epoch"), Column("Error")]
     return columns, [[visible(row["thread"]), name, _next(row), row["epoch"], row["error"] or ""] for row in rows]
@@ -137,10 +149,13 @@ def _show_others(found: dict[str, Any], args: argparse.Namespace, screen: Screen
         return
     told = [f"{name!r} ({count:,})" for name, count in others.items()]
     more = ["..."] if len(told) > _NAMES_SHOWN else []
-    count = counted(sum(others.values()), "thread")
+    count = sum(others.values())
     names = ", ".join([*told[:_NAMES_SHOWN], *more])
-    were = "was" if count == "1 thread" else "were"
-    screen.say(f"{count} of graphs with other names died there too and {were} left alone: {names}.", "yellow")
+    were = "was" if count == 1 else "were"
+    screen.say(
+        f"{counted(count, 'thread')} of graphs with other names died there too and {were} left alone: {names}.",
+        "yellow",
+    )
     if not found["recovered"]:
         name = next(iter(others)) if len(others) == 1 else "NAME"
         words = ["actorgraph", "recover", args.target, "--name", name, "--db", named(args.db)]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from runtime.cli.recovering import how_many
 from tests.runtime.cli.servers import empty_redis
 
 if TYPE_CHECKING:
@@ -60,6 +61,18 @@ def test_where_only_others_died_it_says_their_names_and_how_to_choose(app: str, 
     done = command(*words[1:])
     assert "2 threads were continued." in done.out
     assert "other names" not in done.out
+
+
+@pytest.mark.parametrize(
+    ("became", "told"),
+    [
+        (["finished", "waiting", "failed"], "3 threads were continued."),
+        (["finished", "taken", "taken"], "1 thread was continued; 2 threads were taken by others."),
+        (["taken"], "0 threads were continued; 1 thread was taken by others."),
+    ],
+)
+def test_what_others_took_is_counted_apart(became: list[str], told: str) -> None:
+    assert how_many([{"status": status} for status in became], dry_run=False) == told
 
 
 @pytest.mark.slow
