@@ -31,6 +31,11 @@ class BlockingDoor:
         self._entered = portal.Entered(self)  # type: ignore[arg-type]
         return self
 
+    @property
+    def opened_for_blocking(self) -> bool:
+        """Whether ``with`` opened it, on the portal's event loop."""
+        return self._entered is not None
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:

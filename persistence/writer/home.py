@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from anyio import NoEventLoopError, get_current_task
 from anyio.lowlevel import EventLoopToken, current_token
 
+from persistence.blocking import BlockingDoor
 from persistence.errors import PersistenceError, SaverLoopError
 from persistence.outlasting import outlast
 
@@ -59,6 +60,11 @@ class Home:
             raise self._error(saver, "event loop")
 
     def _error(self, saver: object, what: str) -> SaverLoopError:
+        if isinstance(saver, BlockingDoor) and saver.opened_for_blocking:
+            return SaverLoopError(
+                f"{saver!r} was opened by 'with', which is for blocking calls (invoke, get_state) and works on another "
+                "thread's event loop. In async code open it by 'async with', on the loop that awaits it."
+            )
         message = (
             f"{saver!r} is open on another {what}. Await it on the loop that entered its 'async with', "
             "or open another one there; from other threads use anyio.from_thread.run."

@@ -167,7 +167,7 @@ def test_a_wait_that_would_never_end_is_refused_and_names_the_await(cells: dict[
 def test_a_saver_of_the_blocking_door_is_not_awaited_and_says_why(cells: dict[str, Any]) -> None:
     (error,) = cells["awaiting on another loop than the savers"]
     assert error.ename == "SaverLoopError"
-    assert "is open on another thread" in error.evalue
+    assert "In async code open it by 'async with'" in error.evalue
 
 
 def test_an_error_of_a_node_is_shown_as_it_was_raised(cells: dict[str, Any]) -> None:

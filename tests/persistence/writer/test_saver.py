@@ -282,6 +282,16 @@ async def test_another_thread_is_told_where_to_go() -> None:
         assert await saver.aget_tuple(config(checkpoint_id="2")) is not None
 
 
+async def test_what_with_opened_is_not_awaited_and_says_how_to_open_it() -> None:
+    with (
+        GroupCommitSaver(FaultyBackend()) as saver,
+        pytest.raises(SaverLoopError, match="was opened by 'with'.* In async code open it by 'async with'"),
+    ):
+        await saver.aget_tuple(config())
+    async with saver:
+        assert await saver.aget_tuple(config()) is None
+
+
 def test_another_loop_in_the_same_thread_is_refused() -> None:
     """A saver left open by a loop that has ended."""
     saver = GroupCommitSaver(FaultyBackend())
