@@ -20,6 +20,7 @@ from runtime.channels import (
     UntrackedValue,
 )
 from runtime.channels.reducers import overwritten, replacement
+from runtime.engine.blaming import note_writers, writers_of
 from runtime.engine.scheduling import due_nodes
 from runtime.errors import InvalidUpdateError
 from runtime.types.constants import RESERVED, TASKS
@@ -41,18 +42,26 @@ def apply(cells: Cells, tasks: Sequence[Task]) -> None:
     ordered = tasks if len(tasks) < 2 else sorted(tasks, key=lambda task: task.order)  # noqa: PLR2004 - nothing to sort
     # Backwards, because a node that the state triggered may have been sent to as well: its triggers count.
     ran = {task.name: task.triggers for task in reversed(ordered)}
-    fold(cells, (task.writes or () for task in ordered), ran, bump=bool(ran))
+    fold(cells, (task.writes or () for task in ordered), ran, bump=bool(ran), tasks=ordered)
 
 
-def fold(cells: Cells, writes: Iterable[Writes], ran: dict[str, tuple[str, ...]], *, bump: bool) -> None:
+def fold(
+    cells: Cells,
+    writes: Iterable[Writes],
+    ran: dict[str, tuple[str, ...]],
+    *,
+    bump: bool,
+    tasks: Sequence[Task] = (),
+) -> None:
     """Fold groups of writes; ``ran`` are the nodes that consumed their triggers, ``bump`` whether time passes.
 
-    A superstep in which nothing was triggered (a Command's writes, an update) does not clear volatile channels.
+    ``tasks`` are those that wrote them, to be named if it fails. A superstep in which nothing was triggered (a
+    Command's writes, an update) does not clear volatile channels.
     """
     fired: set[str] = set()
     grouped = _grouped(writes, cells.plan.triggers, fired)
     read = _read(cells, ran) if ran else {}
-    prepared = _prepared(cells, grouped, read)
+    prepared = _prepared(cells, grouped, read, tasks)
     version = cells.next_version()
     channels = cells.channels
     if ran:
@@ -134,11 +143,13 @@ class Siblings:
     Reducers are tried with one task's writes alone; a failure in combination shows when all are folded.
     """
 
-    __slots__ = ("_cells", "_written")
+    __slots__ = ("_cells", "_writers", "_written")
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
         self._written: dict[str, list[Any]] = {}
+        self._writers: dict[str, str] = {}
+        """Who wrote last what is remembered of a key."""
 
     def admit(self, task: Task) -> None:
         """Raise if the task's writes do not go with those admitted before it; else remember them."""
@@ -146,18 +157,26 @@ class Siblings:
         for key, values in mine.items():
             channel = self._channel(key)
             if channel is not None:
-                together = [*self._written.get(key, ()), *values]
-                if type(channel) not in _OURS:
-                    BaseChannel.check(channel, together)  # a program's own kind may refuse in update() alone
-                elif channel.folds:
-                    replacement(key, together)
-                    channel.check(values)
-                else:
-                    channel.check(together)
+                try:
+                    self._check(key, channel, values)
+                except InvalidUpdateError as error:
+                    before = [self._writers[key]] if key in self._written else []
+                    note_writers(error, key, [*before, *writers_of(key, (task,))])
+                    raise
         for key, values in mine.items():
-            self._remember(key, values)
+            self._remember(key, values, task)
 
-    def _remember(self, key: str, values: list[Any]) -> None:
+    def _check(self, key: str, channel: BaseChannel[Any, Any], values: list[Any]) -> None:
+        together = [*self._written.get(key, ()), *values]
+        if type(channel) not in _OURS:
+            BaseChannel.check(channel, together)  # a program's own kind may refuse in update() alone
+        elif channel.folds:
+            replacement(key, together)
+            channel.check(values)
+        else:
+            channel.check(together)
+
+    def _remember(self, key: str, values: list[Any], task: Task) -> None:
         """Keep what a later write may clash with: it must not cost more, the more siblings there are."""
         channel = self._channel(key)
         if channel is None:
@@ -171,6 +190,7 @@ class Siblings:
             self._written.pop(key, None)
         if values:
             self._written.setdefault(key, []).extend(values)
+            self._writers[key] = task.name
 
     def _channel(self, key: str) -> BaseChannel[Any, Any] | None:
         channel = self._cells.channels.get(key)
@@ -192,7 +212,7 @@ def _grouped(writes: Iterable[Writes], triggers: frozenset[str], fired: set[str]
 
 
 def _prepared(
-    cells: Cells, grouped: dict[str, list[Any]], read: dict[str, BaseChannel[Any, Any]]
+    cells: Cells, grouped: dict[str, list[Any]], read: dict[str, BaseChannel[Any, Any]], tasks: Sequence[Task]
 ) -> list[tuple[str, BaseChannel[Any, Any], list[Any] | None]]:
     """Return the channels to update with their writes, having done everything that can fail on copies.
 
@@ -217,10 +237,13 @@ def _prepared(
         folded = channel.copy()
         try:
             changed = folded.update(values)
-        except InvalidUpdateError:
+        except InvalidUpdateError as error:
+            note_writers(error, key, writers_of(key, tasks))
             raise
         except Exception as error:
             add_note(error, f"While folding the superstep's writes into channel {key!r}; nothing of it was stored.")
+            if len(tasks) > 1:
+                note_writers(error, key, writers_of(key, tasks))
             raise
         if changed:
             prepared.append((key, folded, None))

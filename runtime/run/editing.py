@@ -25,6 +25,7 @@ from runtime.run.retracting import Retraction
 from runtime.types.config import checkpoint_config
 from runtime.types.constants import COPY, END, INPUT, START, TASKS
 from runtime.types.ids import IDS
+from runtime.types.naming import known_nodes
 from runtime.types.snapshot import StateUpdate
 
 if TYPE_CHECKING:
@@ -233,7 +234,7 @@ class Editor:
                 if kept or not self.superseded:
                     self.journal.hold(self.parent, task.id, task.path_text, kept or task.stored_writes())
         ran = {**{task.name: task.triggers for task in written}, **self._triggers(tasks, [])}
-        fold(self.cells, [task.writes or () for task in written], ran, bump=True)
+        fold(self.cells, [task.writes or () for task in written], ran, bump=True, tasks=written)
         self.cells.seen = {task.name: self.cells.seen.get(task.name, {}) for task in written}
         await self._record("update")
 
@@ -249,7 +250,7 @@ class Editor:
         nodes = self.plan.nodes
         if name is not None:
             if not isinstance(name, str) or name not in nodes:
-                msg = f"Node {name!r} does not exist. Known nodes: {', '.join(nodes)}."
+                msg = f"Node {name!r} does not exist. {known_nodes(name, nodes, besides=START)}"
                 raise UnknownNodeError(msg)
             return name
         if len(nodes) == 1:  # a workflow function; a graph with one node has START beside it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, TypedDict
 
 import anyio
@@ -156,3 +157,48 @@ async def test_a_refusal_is_not_tried_again() -> None:
     with pytest.raises(ValueError, match="refused"):
         await builder.compile(InMemorySaver()).ainvoke({}, CONFIG)
     assert node.runs <= 2
+
+
+def writing(*writes: Any, sends: int = 0) -> Any:
+    """Describe nodes that write at once, and one that is sent to."""
+    builder = StateGraph(State)
+    for position, each in enumerate(writes):
+        builder.add_node(f"w{position}", lambda _state, each=each: each).add_edge(START, f"w{position}")
+    if sends:
+        builder.add_node("sent", lambda given: {"last": given})
+        builder.add_conditional_edges(START, lambda _state: [Send("sent", place) for place in range(sends)])
+    return builder
+
+
+WRITERS: dict[str, tuple[Any, str]] = {
+    "two nodes": (writing({"last": 1}, {"last": 2}), "Key 'last' was written in this superstep by: 'w0', 'w1'."),
+    "one node twice": (writing([Command(update={"last": 1}), {"last": 2}]), "Key 'last' .* by: 'w0' .2 times.."),
+    "a node that was sent to": (writing(sends=2), "Key 'last' .* by: 'sent' .2 times.."),
+    "two overwrites": (
+        writing({"items": Overwrite([])}, {"items": [1]}, {"items": Overwrite([2])}),
+        "Key 'items' .* by: 'w0', ('w1', )?'w2'",
+    ),
+}
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("case", WRITERS)
+async def test_who_wrote_what_does_not_go_together_is_named(case: str, kept: bool) -> None:
+    builder, told = WRITERS[case]
+    with pytest.raises(InvalidUpdateError) as raised:
+        await builder.compile(InMemorySaver() if kept else None).ainvoke({}, CONFIG)
+    (note,) = (note for note in raised.value.__notes__ if note.startswith("Key "))
+    assert re.match(told, note)
+
+
+async def test_of_many_who_wrote_only_some_are_named() -> None:
+    builder = writing(*({"last": each} for each in range(12)))
+    with pytest.raises(InvalidUpdateError) as raised:
+        await builder.compile().ainvoke({})
+    assert any(note.endswith("'w5', 4 more.") for note in raised.value.__notes__)
+
+
+async def test_a_reducer_that_refuses_all_together_names_who_wrote() -> None:
+    with pytest.raises(ValueError, match="refused") as raised:
+        await writing({"items": [1, 1]}, {"items": [2, 2]}).compile(InMemorySaver()).ainvoke({}, CONFIG)
+    assert "Key 'items' was written in this superstep by: 'w0', 'w1'." in raised.value.__notes__
