@@ -11,6 +11,7 @@ from runtime.schema.coerce import view
 from runtime.schema.instances import input_of, updates_of
 from runtime.types.command import Command, Send
 from runtime.types.constants import END, ROOT, START, TASKS, branch_to
+from runtime.types.naming import known_nodes
 from runtime.types.strangers import stranger
 from runtime.types.telling import add_note
 
@@ -134,7 +135,8 @@ def _validated(plan: Plan, node: str, key: str, value: Any) -> Any:
     try:
         return validator(value)
     except Exception as error:
-        add_note(error, f"Node {node!r} wrote a value that state key {key!r} does not allow; nothing was stored.")
+        source = "The input has" if node == START else f"Node {node!r} wrote"
+        add_note(error, f"{source} a value that state key {key!r} does not allow; nothing was stored.")
         raise
 
 
@@ -155,22 +157,22 @@ def route_writes(plan: Plan, targets: Iterable[Any], source: str) -> list[Write]
                 _refuse_strangers([target], f"{source}:")
                 msg = f"{source}: expected a node name or Send, got {target!r}."
                 raise InvalidUpdateError(msg)
-            require_node(plan, target, source)
+            require_node(plan, target, source, besides=END)
             writes.append((branch_to(target), None))
     return writes
 
 
-def require_node(plan: Plan, name: str, source: str) -> None:
-    """Raise UnknownNodeError unless the graph has the node."""
+def require_node(plan: Plan, name: str, source: str, *, besides: str | None = None) -> None:
+    """Raise UnknownNodeError unless the graph has the node. ``besides``: a constant that may be given as well."""
     if name not in plan.nodes or name == START:
-        msg = f"{source}: there is no node {name!r}. Known nodes: {', '.join(plan.known()) or 'none'}."
+        msg = f"{source}: there is no node {name!r}. {known_nodes(name, plan.known(), besides=besides)}"
         raise UnknownNodeError(msg)
 
 
 def branch_writes(plan: Plan, node: str, branch: BranchPlan, answer: Any) -> list[Write]:
     """Return the writes for what a router answered."""
     answers = answer if isinstance(answer, (list, tuple)) else [answer]
-    source = f"Conditional edge {branch.name!r} of node {node!r}"
+    source = f"Conditional edge {branch.name!r} of {'START' if node == START else f'node {node!r}'}"
     targets: list[Any] = []
     for item in answers:
         if isinstance(item, Send) or branch.ends is None:

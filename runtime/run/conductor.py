@@ -41,6 +41,7 @@ from runtime.run.views import (
     failure_of,
     output_of,
     run_statistics,
+    tell_of_lost_pause,
     tell_of_waiting_joins,
 )
 from runtime.streaming.lifecycle import watchers_in
@@ -206,6 +207,8 @@ class Conductor:
                 del error  # its traceback refers to this frame
         await self.close(well=self.pause is None)
         await tell_of_pauses(self)
+        if self.pause is not None and self.journal is None and self.nested is None:
+            tell_of_lost_pause(self)
         if not self.interrupts:
             tell_of_waiting_joins(self)
 

@@ -44,6 +44,8 @@ class Program:
     """Runs at work."""
     graph: Any = None
     """The compiled graph that it belongs to."""
+    lost_pause: bool = False
+    """Whether a run has paused that nothing keeps, and that was told."""
     known_to: WeakSet[Any] = field(default_factory=WeakSet)
     """Savers and caches that may rebuild the types of its values."""
 

@@ -150,6 +150,19 @@ def tell_of_waiting_joins(run: Conductor) -> None:
             )
 
 
+def tell_of_lost_pause(run: Conductor) -> None:
+    """Say once a graph that a run which nothing keeps has paused, and so cannot go on."""
+    if run.program.lost_pause:
+        return
+    run.program.lost_pause = True
+    LOG.warning(
+        "Run of graph %r paused (%s), and cannot be resumed: the graph has no checkpointer, so nothing keeps the run. "
+        "Give it one where it is made: compile(checkpointer=...), entrypoint(checkpointer=...).",
+        run.plan.name,
+        "interrupt()" if run.interrupts else run.status,
+    )
+
+
 def failure_of(run: Conductor) -> BaseException:
     """Return the first failure of a superstep, with where it happened and what else failed."""
     task, outcome = run.failures[0]

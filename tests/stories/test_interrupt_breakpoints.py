@@ -1,12 +1,15 @@
-"""Breakpoints set in a subgraph, and in the graph around it."""
+"""Breakpoints set in a subgraph, and in the graph around it; pauses that nothing keeps."""
 
 from __future__ import annotations
 
+import logging
+import re
 from typing import Any
 
 import pytest
 
-from runtime.types import Command
+from persistence.memory import InMemorySaver
+from runtime.types import Command, interrupt
 from tests.stories.graphs import CONFIG, Log, chain, collect, fan
 from tests.stories.nests import Runs, asked, questions
 
@@ -133,3 +136,38 @@ async def test_without_a_checkpointer_the_run_ends_there() -> None:
     child = chain("a", "b").compile(interrupt_before=["b"])
     graph = chain(("p", child), "end").compile()
     assert await graph.ainvoke({}) == {"log": []}
+
+
+# ---- without a checkpointer ------------------------------------------------------------------------------------------
+
+
+def asking(_state: Any) -> None:
+    interrupt("?")
+
+
+PAUSES: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "a question": (asking, {}, r"interrupt\(\)"),
+    "before": (lambda _state: None, {"interrupt_before": ["node"]}, "interrupt_before"),
+    "after": (lambda _state: None, {"interrupt_after": "*"}, "interrupt_after"),
+}
+
+
+@pytest.mark.parametrize("pause", PAUSES)
+async def test_a_pause_that_nothing_keeps_is_told_once(pause: str, caplog: pytest.LogCaptureFixture) -> None:
+    node, options, how = PAUSES[pause]
+    builder = chain(("node", node), "last")
+    with caplog.at_level(logging.WARNING, "actorgraph"):
+        await builder.compile(InMemorySaver(), **options).ainvoke({}, CONFIG)
+        assert caplog.messages == []
+        graph = builder.compile(**options)
+        await graph.ainvoke({})
+        await graph.ainvoke({})
+    (told,) = caplog.messages
+    assert re.match(rf"Run of graph 'LangGraph' paused \({how}\), and cannot be resumed: .*no checkpointer", told)
+
+
+async def test_a_pause_of_a_subgraph_that_keeps_nothing_is_its_parents(caplog: pytest.LogCaptureFixture) -> None:
+    inner = chain(("node", asking)).compile(checkpointer=False)
+    with caplog.at_level(logging.WARNING, "actorgraph"):
+        assert "__interrupt__" in await chain(("inner", inner)).compile(InMemorySaver()).ainvoke({}, CONFIG)
+    assert caplog.messages == []
