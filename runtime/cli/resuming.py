@@ -14,6 +14,7 @@ from runtime.cli.stopping import InterruptError
 from runtime.errors import KEPT_ANSWER, CheckpointNotFoundError
 from runtime.run.opening import LIST_THEM
 from runtime.run.views import NO_CONTEXT
+from runtime.types.constants import START
 
 if TYPE_CHECKING:
     import argparse
@@ -56,7 +57,8 @@ async def failure(error: Exception, graph: CompiledStateGraph, args: argparse.Na
     facts: dict[str, Any] = {"thread": args.thread}
     hints: list[str] = []
     if nodes:
-        message = f"Node {nodes[0]!r} failed: {kind}: {error}"
+        who = "The start of the graph" if nodes[0] == START else f"Node {nodes[0]!r}"
+        message = f"{who} failed: {kind}: {error}"
         facts |= {"node": nodes[0], "at": raised_at(error)}
         hints.append(facts["at"] or "")
     else:

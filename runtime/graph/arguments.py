@@ -90,6 +90,17 @@ def check_store(store: Any) -> None:
         _check(store, "store must be a BaseStore", "abatch")
 
 
+def check_control(control: Any) -> Any:
+    """Return the handle to drain a run. Raises TypeError for something that is none."""
+    if control is None or hasattr(control, "drain_requested"):
+        return control
+    msg = (
+        f"control must be a RunControl of runtime.runtime, whose request_drain() you call while the run is at work; "
+        f"got {control!r}."
+    )
+    raise TypeError(msg)
+
+
 def _refuse_keeper(given: Any, what: str, base: str) -> None:
     if (there := keeper_of_langgraph(given)) is not None:
         msg = (

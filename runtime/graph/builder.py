@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import UnionType
-from typing import Any, Generic, Literal, Self, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 from runtime.actors.calling import Call
 from runtime.errors import GraphDefinitionError
@@ -28,6 +28,7 @@ from runtime.run.program import Program
 from runtime.schema.introspect import first_parameter_schema, introspect, merge_channels
 from runtime.types.command import Command
 from runtime.types.constants import END, HANDLER, RESERVED_NODES, START
+from runtime.types.naming import known_nodes
 from runtime.types.parameters import ContextT, InputT, OutputT, StateT
 from runtime.types.policy import CachePolicy, MultitaskStrategy, RetryPolicy, TimeoutPolicy
 
@@ -290,6 +291,15 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         """Start where ``path`` says."""
         return self.add_conditional_edges(START, path, path_map)
 
+    if not TYPE_CHECKING:  # or type checkers would find every name here
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError, which says what to do where the compiled graph has that name."""
+            msg = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if not name.startswith("_") and hasattr(CompiledStateGraph, name):
+                msg += f": it only describes a graph. Call {name} on what its compile() returns."
+            raise AttributeError(msg, name=name, obj=self)
+
     # ---- checking ----------------------------------------------------------------------------------------------
 
     def validate(self, interrupt: Sequence[str] | None = None) -> Self:
@@ -319,7 +329,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
 
     def _require(self, node: str, message: str, *, besides: str | None = END) -> None:
         if node != besides and node not in self.nodes:
-            msg = f"{message} Known nodes: {self._known()}."
+            msg = f"{message} {known_nodes(node, self.nodes, besides=besides)}"
             raise GraphDefinitionError(msg)
 
     # ---- compiling ---------------------------------------------------------------------------------------------

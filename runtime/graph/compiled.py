@@ -11,7 +11,7 @@ from persistence.contracts.saver import takes_units
 from runtime.engine.vocabulary import register
 from runtime.engine.writing import require_node
 from runtime.errors import ConfigError
-from runtime.graph.arguments import check_saver, check_store
+from runtime.graph.arguments import check_control, check_saver, check_store
 from runtime.graph.batching import at_once, configs_of
 from runtime.graph.blocking import streaming, waiting
 from runtime.graph.breakpoints import breakpoints
@@ -338,7 +338,7 @@ class CompiledStateGraph(ThreadDoors, Inspectable, Drawable, Generic[StateT, Con
             interrupt_before=self._breakpoints(interrupt_before, program.interrupt_before, "interrupt_before"),
             interrupt_after=self._breakpoints(interrupt_after, program.interrupt_after, "interrupt_after"),
             multitask_strategy=check_strategy(multitask_strategy or program.multitask_strategy),
-            control=control,
+            control=check_control(control),
             hub=hub,
             output_keys=self._output_keys(output_keys),
             output_key=output_keys if isinstance(output_keys, str) and program.plan.keyed else None,

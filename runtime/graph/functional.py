@@ -210,6 +210,9 @@ class entrypoint:  # noqa: N801 - LangGraph's public name
         *,
         name: str | None = None,
     ) -> None:
+        if inspect.isroutine(checkpointer):
+            msg = f"Write @entrypoint() with parentheses: {_named(checkpointer, None)!r} was given as its checkpointer."
+            raise TypeError(msg)
         self._checkpointer = checkpointer
         self._cache = cache
         self._store = store

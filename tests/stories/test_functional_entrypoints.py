@@ -21,6 +21,14 @@ from tests.stories.graphs import CONFIG, collect, history, steps, thread
 pytestmark = pytest.mark.anyio
 
 
+def test_the_decorator_without_parentheses_says_to_write_them() -> None:
+    def flow(given: int) -> int:
+        return given
+
+    with pytest.raises(TypeError, match=r"Write @entrypoint\(\) with parentheses: 'flow' was given"):
+        entrypoint(flow)
+
+
 # ---- parameters ------------------------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import anyio
 import pytest
 from langchain_core.messages import RemoveMessage
+from pydantic import BaseModel, ValidationError
 
 from runtime import errors
 from runtime.errors import (
@@ -309,3 +310,13 @@ async def test_the_removal_of_an_unknown_message_names_key_and_way_out(saver: An
 
 async def _asking(_state: Log) -> dict[str, Any]:
     return {"log": [interrupt("q")]}
+
+
+async def test_an_input_that_the_schema_does_not_allow_is_told_as_the_input() -> None:
+    class State(BaseModel):
+        count: int = 0
+
+    graph = StateGraph(State).add_node("n", lambda _state: None).add_edge(START, "n").compile()
+    with pytest.raises(ValidationError) as raised:
+        await graph.ainvoke({"count": "many"})
+    assert raised.value.__notes__[0].startswith("The input has a value that state key 'count' does not allow")

@@ -221,6 +221,17 @@ async def test_a_goto_that_is_no_name(saver: Any, goto: Any) -> None:
     assert (await graph.aget_state(CONFIG)).next == ("src",)
 
 
+@pytest.mark.parametrize(
+    ("goto", "meant"),
+    [("END", "from runtime.graph import END"), ("scr", "Did you mean 'src'?"), ("far away", "Known nodes: src.")],
+)
+async def test_a_goto_by_a_name_that_is_nearly_right(goto: str, meant: str) -> None:
+    graph = chain(("src", lambda _state: Command(goto=goto))).compile()
+    with pytest.raises(UnknownNodeError) as raised:
+        await graph.ainvoke({})
+    assert str(raised.value).endswith(meant if meant.endswith((".", "?")) else f"{meant}.")
+
+
 @pytest.mark.parametrize("name", [5, ["src"], ("src",)])
 async def test_an_update_as_what_is_no_name(saver: Any, name: Any) -> None:
     graph = chain("src").compile(checkpointer=saver)

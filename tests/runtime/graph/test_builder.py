@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import operator
@@ -111,6 +112,45 @@ def test_a_graph_needs_a_way_in() -> None:
 def test_an_edge_in_an_empty_graph_says_that_there_are_no_nodes() -> None:
     with pytest.raises(GraphDefinitionError, match="Known nodes: none"):
         StateGraph(Log).add_edge(START, "a").compile()
+
+
+UNKNOWN: dict[str, tuple[Callable[[Graph], Any], str]] = {
+    "the end by name": (lambda g: g.add_edge("b", "END"), "END is a constant, .*: from runtime.graph import END"),
+    "the end in small": (lambda g: g.add_edge("b", "end"), "END is a constant"),
+    "the start by name": (
+        lambda g: g.add_edge("START", "b"),
+        "START is a constant, .* import START",
+    ),
+    "a way to the end": (lambda g: g.add_conditional_edges("b", way, {"b": "END"}), "END is a constant"),
+    "a name nearly right": (lambda g: g.add_node("review", b).add_edge("b", "Reviwe"), "Did you mean 'review'?"),
+}
+
+
+@pytest.mark.parametrize("case", UNKNOWN)
+def test_an_unknown_name_says_what_was_meant(case: str) -> None:
+    act, message = UNKNOWN[case]
+    with pytest.raises(GraphDefinitionError, match=message):
+        act(graph()).compile()
+
+
+def test_an_unknown_name_that_is_like_no_other_is_guessed_at_by_nobody() -> None:
+    with pytest.raises(GraphDefinitionError, match=r"Known nodes: a, b\.$"):
+        graph().add_edge("b", "weather").compile()
+    with pytest.raises(GraphDefinitionError, match=r"Known nodes: a, b\.$"):
+        graph().compile(interrupt_before=["END"])  # which no pause can come before
+
+
+@pytest.mark.parametrize("method", ["invoke", "ainvoke", "stream", "astream", "get_state", "with_config", "batch"])
+def test_a_graph_that_is_only_described_says_to_compile_it(method: str) -> None:
+    with pytest.raises(AttributeError, match=rf"{method}'.* Call {method} on what its compile\(\) returns"):
+        getattr(graph(), method)
+    assert not hasattr(graph(), method)
+
+
+def test_other_attributes_are_missing_as_ever() -> None:
+    with pytest.raises(AttributeError, match=r"'StateGraph' object has no attribute 'nothing'$"):
+        _ = graph().nothing  # type: ignore[attr-defined]
+    assert copy.deepcopy(graph()).compile().invoke({}) == {"log": []}
 
 
 def test_managed_values_are_neither_given_nor_returned() -> None:

@@ -195,6 +195,7 @@ WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "a breakpoint after": ({"interrupt_after": [START]}, UnknownNodeError, "interrupt_after: there is no node"),
     "an output key": ({"output_keys": ["no such"]}, ConfigError, "'no such' is no key of the state. Known: a, log"),
     "a stream mode": ({"stream_mode": "value"}, UnknownStreamModeError, "Unknown stream mode 'value'"),
+    "a control": ({"control": True}, TypeError, r"must be a RunControl of runtime.runtime, .* got True"),
     "a limit": ({"config": {**CONFIG, "recursion_limit": 0}}, ConfigError, "recursion_limit must be"),
 }
 
