@@ -79,6 +79,8 @@ async def _ran(
         _require_question(await graph.aget_state(config), args)
     elif not args.resume:
         given = built(graph, given)
+    if graph.program.interrupt_before == graph.program.interrupt_after == frozenset():
+        graph.program.lost_pause = True  # questions that nothing keeps are told of here, with --db in place of code
     result: dict[str, Any] = {"thread": args.thread}
     options: dict[str, Any] = {"durability": args.durability, "context": args.context, "control": control}
     try:

@@ -45,7 +45,7 @@ class Program:
     graph: Any = None
     """The compiled graph that it belongs to."""
     lost_pause: bool = False
-    """Whether a run has paused that nothing keeps, and that was told."""
+    """Whether it was told that a run has paused that nothing keeps, or is told elsewhere."""
     known_to: WeakSet[Any] = field(default_factory=WeakSet)
     """Savers and caches that may rebuild the types of its values."""
 

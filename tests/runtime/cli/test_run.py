@@ -144,6 +144,16 @@ def test_a_question_of_a_run_that_is_not_kept_is_told(app: str, command: Command
         assert question["value"] == "which colour?"
 
 
+def test_a_pause_that_nothing_keeps_is_told_of_once(
+    app: str, command: Command, caplog: pytest.LogCaptureFixture
+) -> None:
+    command("run", f"{app}:questioning", "--input", START)
+    assert caplog.messages == []  # the screen tells it
+    command("run", f"{app}:paused", "--input", START)
+    (told,) = caplog.messages
+    assert "paused (interrupt_before), and cannot be resumed" in told
+
+
 def test_an_answer_that_makes_its_node_fail_can_be_given_anew(app: str, command: Command) -> None:
     words = ("run", f"{app}:numbers", "--thread", "t", "--db", "x.db")
     command(*words, "--input", START)
