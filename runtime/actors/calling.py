@@ -59,6 +59,8 @@ class Call:
                     break
             else:
                 msg = f"{name!r}: expected a function, callable or runnable, got {type(function).__name__}."
+                if callable(getattr(function, "compile", None)):
+                    msg += " Compile it first: give what its compile() returns."
                 raise NotCallableError(msg)
         self.hands_on = self.function is not function and not hasattr(function, "get_state")
         """Whether it is a runnable, and no graph: what runs inside it finds the Runtime in its config."""

@@ -14,7 +14,7 @@ import pytest
 
 from persistence.memory import InMemorySaver, InMemoryStore
 from runtime.channels import BinaryOperatorAggregate, DeltaChannel
-from runtime.errors import ConfigError, GraphDefinitionError, UnsupportedFunctionError
+from runtime.errors import ConfigError, GraphDefinitionError, NotCallableError, UnsupportedFunctionError
 from runtime.func import entrypoint, task
 from runtime.graph import END, START, StateGraph
 from runtime.graph.arguments import policies
@@ -145,6 +145,11 @@ def test_a_graph_that_is_only_described_says_to_compile_it(method: str) -> None:
     with pytest.raises(AttributeError, match=rf"{method}'.* Call {method} on what its compile\(\) returns"):
         getattr(graph(), method)
     assert not hasattr(graph(), method)
+
+
+def test_a_graph_that_is_only_described_is_no_node_and_says_to_compile_it() -> None:
+    with pytest.raises(NotCallableError, match=r"'inner': .* got StateGraph. Compile it first"):
+        graph().add_node("inner", graph())
 
 
 def test_other_attributes_are_missing_as_ever() -> None:
