@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from runtime.errors import StoredNodeError
 from runtime.types.telling import add_note, described
 
 if TYPE_CHECKING:
@@ -16,7 +17,8 @@ def blame_handler(error: BaseException, stand_in: HandlerTask) -> None:
     if error is reason:  # raised again
         return
     handler, node = _name_of(stand_in.node.call.function), stand_in.failed.name
-    told = f"Raised by {handler!r}, the error handler of node {node!r}, which had failed with {described(reason)}"
+    failure = str(reason) if isinstance(reason, StoredNodeError) else described(reason)
+    told = f"Raised by {handler!r}, the error handler of node {node!r}, which had failed with {failure}"
     if told not in getattr(error, "__notes__", ()):
         add_note(error, told)
     _link(error, reason)

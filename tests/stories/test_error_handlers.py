@@ -88,6 +88,19 @@ async def test_a_handler_that_fails_fails_the_run(saver: Any) -> None:
     assert raised.value.__notes__[1].startswith("During task with name 'bad' and id ")
 
 
+async def test_a_handler_that_fails_on_its_answer_tells_of_the_failure_that_was_stored(saver: Any) -> None:
+    async def handler(_state: Log, error: NodeError) -> None:
+        interrupt(error.node)
+        raise KeyError
+
+    compiled = graph(saver, handler)
+    await compiled.ainvoke({}, CONFIG)
+    with pytest.raises(KeyError) as raised:
+        await compiled.ainvoke(Command(resume="go on"), CONFIG)
+    assert raised.value.__notes__[0].endswith("of node 'bad', which had failed with ValueError('boom')")
+    assert isinstance(raised.value.__context__, StoredNodeError)
+
+
 async def test_what_a_failing_handler_was_called_for_goes_under_what_it_raised_from() -> None:
     async def handler(_state: Log, error: NodeError) -> None:
         try:
