@@ -37,6 +37,14 @@ async def _sent(saver: Any, unit: Unit) -> Ack:
     return ack
 
 
+async def _is_free(saver: Any, thread: str) -> bool:
+    """Tell whether a thread is among those of its graph that nobody holds, and is so in its place."""
+    found = [row.thread_id for row in await saver.afree_leases(GRAPH, "", 1_000_000)]
+    later = [row.thread_id for row in await saver.afree_leases(GRAPH, thread)]
+    elsewhere = [row.thread_id for row in await saver.afree_leases(f"not {GRAPH}")]
+    return thread in found and thread not in later + elsewhere and found == sorted(found)
+
+
 async def taken_and_let_go(saver: Any, thread: str) -> None:
     """A run's first unit takes the thread, its last one lets go of it; epochs grow; nothing is held afterwards."""
     owner = _owner(saver)
@@ -48,8 +56,10 @@ async def taken_and_let_go(saver: Any, thread: str) -> None:
         expect(found[:5], (thread, epoch, owner, GRAPH, True), "the lease that was taken")
         expect(saver.is_dead(found), False, "whether an owner at work counts as dead")
         expect(thread in [row.thread_id for row in await saver.aheld_leases()], True, "whether it is among those held")
+        expect(await _is_free(saver, thread), False, "whether it is among those that nobody holds")
         await (await _sent(saver, _unit(thread, 2 * epoch - 1, Lease(epoch, owner, GRAPH, *seen, False, True)))).wait()
         expect((await saver.alease(thread)).held, False, "whether the thread is held after its last unit")
+        expect(await _is_free(saver, thread), True, "whether it is among those that nobody holds")
         expect(thread in [row.thread_id for row in await saver.aheld_leases()], False, "whether it is among those held")
 
 

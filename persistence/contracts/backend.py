@@ -214,3 +214,7 @@ class LeasingBackend(Backend, Protocol):
     async def held_leases(self) -> list[LeaseRow]:
         """Return every lease that is held, in order of thread ids."""
         ...
+
+    async def free_leases(self, graph: str, after: str, limit: int) -> list[LeaseRow]:
+        """Return so many leases of a graph's threads that are not held, in order of thread ids, from behind one on."""
+        ...

@@ -56,6 +56,10 @@ class LeaseBook(Protocol):
         """Return every lease that is held, be its owner alive or not."""
         ...
 
+    async def afree_leases(self, graph: str, after: str = "", limit: int = 1000) -> list[LeaseRow]:
+        """Return leases of a graph's threads that are not held, in order of thread ids, from behind ``after`` on."""
+        ...
+
     def is_dead(self, lease: LeaseRow) -> bool:
         """Tell whether a lease's owner is surely gone: it has been silent for too long, or its process has ended."""
         ...

@@ -184,6 +184,10 @@ class PostgresBackend:
         """Return every lease that is held."""
         return await self._database.read(reading.held_leases)
 
+    async def free_leases(self, graph: str, after: str, limit: int) -> list[LeaseRow]:
+        """Return leases of a graph's threads that are not held, from behind a thread id on."""
+        return await self._database.read(partial(reading.free_leases, graph=graph, after=after, limit=limit))
+
     async def page(self, query: Query) -> Page:
         """Return a page of matching checkpoints."""
         return await self._database.read(partial(reading.page, query=query))

@@ -50,6 +50,13 @@ async def held_leases(session: Session) -> list[LeaseRow]:
     return [lease for row in found if (lease := _page([row]).lease) is not None]
 
 
+async def free_leases(session: Session, graph: str, after: str, limit: int) -> list[LeaseRow]:
+    """Return leases of a graph's threads that are not held, from behind a thread id on."""
+    which = "NOT l.held AND l.graph = $1 AND l.thread_id > $2 ORDER BY l.thread_id LIMIT $3"
+    found = await session.rows(QUERIES["lease"].format(conditions=which), graph, after, limit)
+    return [lease for row in found if (lease := _page([row]).lease) is not None]
+
+
 async def page(session: Session, query: Query) -> Page:
     """Return a page of checkpoints with their rows."""
     sql, values = _statement(query)

@@ -111,6 +111,10 @@ class SqliteBackend:
         """Return every lease that is held."""
         return await self._read(reading.held_leases)
 
+    async def free_leases(self, graph: str, after: str, limit: int) -> list[LeaseRow]:
+        """Return leases of a graph's threads that are not held, from behind a thread id on."""
+        return await self._read(partial(reading.free_leases, graph=graph, after=after, limit=limit))
+
     async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         if self._failed:
             with anyio.CancelScope(shield=True):

@@ -46,6 +46,11 @@ def held_leases(connection: sqlite3.Connection) -> list[LeaseRow]:
     return [_lease(row) for row in connection.execute(QUERIES["held_leases"])]
 
 
+def free_leases(connection: sqlite3.Connection, graph: str, after: str, limit: int) -> list[LeaseRow]:
+    """Return leases of a graph's threads that are not held, from behind a thread id on."""
+    return [_lease(row) for row in connection.execute(QUERIES["free_leases"], (graph, after, limit))]
+
+
 def _lease(row: tuple[Any, ...]) -> LeaseRow:
     thread_id, epoch, owner, graph, held, seconds_left = row
     return LeaseRow(thread_id, epoch, owner, graph, bool(held), seconds_left)

@@ -159,6 +159,18 @@ class GroupCommitSaver(Homed, RowSaver):
         await self._opened().barrier(None)
         return await self._leasing().held_leases()
 
+    async def afree_leases(self, graph: str, after: str = "", limit: int = 1000) -> list[LeaseRow]:
+        """Return leases of a graph's threads that are not held, in order of thread ids; likewise.
+
+        Args:
+            graph: the graph's name.
+            after: only of threads whose id comes later.
+            limit: at most so many.
+
+        """
+        await self._opened().barrier(None)
+        return await self._leasing().free_leases(graph, after, limit)
+
     def is_dead(self, lease: LeaseRow) -> bool:
         """Tell whether a lease's owner is surely gone: silent for too long, or its process has ended."""
         return lease.seconds_left <= 0 or is_gone(lease.owner)

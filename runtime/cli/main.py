@@ -169,6 +169,12 @@ def _add_recover(commands: Parsers) -> None:
     _named(parser, "whose threads are continued")
     parser.add_argument("--parallel", metavar="N", type=_positive, default=8, help="threads at once (default: 8)")
     parser.add_argument("--dry-run", action="store_true", help="only list them")
+    parser.add_argument(
+        "--unfinished",
+        action="store_true",
+        help="also those that nobody is at work on as their run was drained, cancelled or interrupted; reads every "
+        "thread of the graph. Not those that failed, wait for an answer or stand at one of the graph's breakpoints",
+    )
     parser.add_argument("--durability", choices=DURABILITIES, default="async", help="as for run")
     parser.add_argument("--context", metavar="JSON", type=_json_option, help="what nodes see as runtime.context")
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
-from runtime.cli.databases import named, require_place, saver_of
+from persistence.errors import PersistenceError
+from runtime.cli.databases import look_into, named, require_place, saver_of
 from runtime.cli.failing import CommandError
 from runtime.cli.loading import load_graph
 from runtime.cli.plain import visible
 from runtime.cli.showing import Column, counted, stdout_reserved
+from runtime.cli.standing import status_of
 from runtime.cli.stopping import InterruptError
 from runtime.graph.recovery import all_that_died, arecover, require_nodes
+from runtime.graph.resting import resting, was_stopped
 
 if TYPE_CHECKING:
     import argparse
@@ -24,6 +28,12 @@ if TYPE_CHECKING:
     from runtime.cli.stopping import StoppedError
     from runtime.graph import CompiledStateGraph
 
+_LOOKED: Final = 1000
+"""Threads that are looked at, the last active first, for what else is unfinished: more than a glance costs too much."""
+
+_STOPPED: Final = ("unfinished", "failed")
+"""How threads may stand whose run was stopped: what was cancelled is stored as an error, too."""
+
 _NAMES_SHOWN: Final = 10
 """Names of other graphs that are listed in words; with --json all are."""
 
@@ -31,9 +41,10 @@ _NAMES_SHOWN: Final = 10
 def recover(args: argparse.Namespace, screen: Screen) -> int:
     """Find the threads, continue them unless this is a dry run, and tell what became of each."""
     require_place(args.db, exists=True)
+    left = [] if args.unfinished else _left_off(args)
     with stdout_reserved():
         try:
-            found: dict[str, Any] = anyio.run(_recover, args, screen, backend="asyncio")
+            found: dict[str, Any] = anyio.run(_recover, args, screen, left, backend="asyncio")
         except KeyboardInterrupt as error:
             raise _stopped(args) from error
     rows: list[dict[str, Any]] = found["recovered"]
@@ -44,15 +55,29 @@ def recover(args: argparse.Namespace, screen: Screen) -> int:
     if rows:
         screen.table(*(_planned if args.dry_run else _ended)(rows, found["graph"]))
         screen.say(how_many(rows, dry_run=args.dry_run), "dim")
+    elif args.unfinished:
+        screen.say(f"Nothing of {args.target} is left to continue in {named(args.db)}: {_as(found)}.")
     else:
-        screen.say(
-            f"No run of {args.target} died at work in {named(args.db)} (the graph's name is {found['graph']!r})."
-        )
+        screen.say(f"No run of {args.target} died at work in {named(args.db)} ({_as(found)}).")
+    _show_left(found, args, screen)
     _show_others(found, args, screen)
     return int(failed)
 
 
-async def _recover(args: argparse.Namespace, screen: Screen) -> dict[str, Any]:
+def _left_off(args: argparse.Namespace) -> list[str]:
+    """Return, of the threads that were active last, those that may have been stopped, whosever they are.
+
+    None where the database is of an older version: it is yet to be brought up to date.
+    """
+    with (
+        suppress(PersistenceError),
+        look_into(args.db) as listing,
+    ):
+        return [one.thread_id for one in listing.threads(_LOOKED) if status_of(one, listing)[0] in _STOPPED]
+    return []
+
+
+async def _recover(args: argparse.Namespace, screen: Screen, left: list[str]) -> dict[str, Any]:
     saver = saver_of(args.db)
     graph = await load_graph(args.target, saver, args.name)
     async with saver:
@@ -61,17 +86,41 @@ async def _recover(args: argparse.Namespace, screen: Screen) -> dict[str, Any]:
         dead = await all_that_died(saver)
         others = Counter(row.graph for row in dead if row.graph != graph.name)
         if args.dry_run:
-            rows = [await _waiting(graph, row) for row in dead if row.graph == graph.name]
+            found = [row for row in dead if row.graph == graph.name]
+            if args.unfinished:
+                found += [row async for row in resting(graph) if await _stopped_here(graph, row)]
+            rows = [await _waiting(graph, row) for row in sorted(found)]
         else:
             rows = await _continued(graph, args, screen)
-    told = {"db": named(args.db), "graph": graph.name, "recovered": rows}
+        seen = {row["thread"] for row in rows}
+        unfinished = [thread_id for thread_id in left if thread_id not in seen and await _is_left(graph, thread_id)]
+    told = {"db": named(args.db), "graph": graph.name, "recovered": rows, "unfinished": unfinished}
     return told | {"others": dict(sorted(others.items())), "dry_run": args.dry_run}
 
 
 async def _continued(graph: CompiledStateGraph, args: argparse.Namespace, screen: Screen) -> list[dict[str, Any]]:
     with screen.progress(f"Recovering {args.target}"):
-        ended = await arecover(graph, context=args.context, durability=args.durability, max_concurrency=args.parallel)
+        ended = await arecover(
+            graph,
+            context=args.context,
+            durability=args.durability,
+            max_concurrency=args.parallel,
+            unfinished=args.unfinished,
+        )
     return [{"thread": one.thread_id, "status": one.status, "error": _in_short(one.error)} for one in ended]
+
+
+async def _is_left(graph: CompiledStateGraph, thread_id: str) -> bool:
+    """Tell whether a thread is the graph's, has more to do, and nobody is at work on it."""
+    row = await graph.checkpointer.alease(thread_id)
+    return row is not None and row.graph == graph.name and not row.held and await _stopped_here(graph, row)
+
+
+async def _stopped_here(graph: CompiledStateGraph, row: LeaseRow) -> bool:
+    try:
+        return await was_stopped(graph, row.thread_id)
+    except Exception:  # noqa: BLE001 - one that cannot be read cannot be continued either
+        return False
 
 
 async def _waiting(graph: CompiledStateGraph, row: LeaseRow) -> dict[str, Any]:
@@ -96,7 +145,7 @@ def _no_leases(args: argparse.Namespace) -> CommandError:
 
 
 def _stopped(args: argparse.Namespace) -> StoppedError:
-    """Say how to go on: of what was cancelled, nobody died, so recover would not find it again."""
+    """Say how to go on: of what was cancelled, nobody died, so recover alone would not find it again."""
     msg = "Ctrl-C stopped the recovery; what had finished is saved. Threads that were not reached are for the next one."
     return InterruptError(msg, _by_hand(args, "Go on with one that it had begun"))
 
@@ -140,6 +189,22 @@ def _next(row: dict[str, Any]) -> str:
 def _ended(rows: list[dict[str, Any]], name: str) -> Table:
     columns = [Column("Thread", style="cyan"), Column("Graph"), Column("Became"), Column("Error")]
     return columns, [[visible(row["thread"]), name, row["status"], row["error"] or ""] for row in rows]
+
+
+def _as(found: dict[str, Any]) -> str:
+    return f"the graph's name is {found['graph']!r}"
+
+
+def _show_left(found: dict[str, Any], args: argparse.Namespace, screen: Screen) -> None:
+    """Tell of threads whose run did not die, but was stopped."""
+    left: list[str] = found["unfinished"]
+    if not left:
+        return
+    were = "is unfinished, and nobody is" if len(left) == 1 else "are unfinished, and nobody is"
+    screen.say(f"{counted(len(left), 'thread')} of this graph {were} at work there: stopped, not dead.", "yellow")
+    more = [] if args.name is None else ["--name", args.name]
+    words = ["actorgraph", "recover", args.target, "--unfinished", *more, "--db", named(args.db)]
+    screen.command("Continue what was stopped as well", shlex.join(words))
 
 
 def _show_others(found: dict[str, Any], args: argparse.Namespace, screen: Screen) -> None:

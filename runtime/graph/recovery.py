@@ -6,7 +6,8 @@ run ended: it did not. Whoever continues it takes the thread first, so that of s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from copy import copy
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -16,6 +17,8 @@ from persistence.errors import LeaseLostError
 from runtime.engine.cells import Cells
 from runtime.engine.vetting import vet
 from runtime.errors import ThreadBusyError, ThreadConflictError
+from runtime.graph.resting import resting, was_stopped
+from runtime.graph.resting import unfinished as is_unfinished
 from runtime.run.leasing import inherited, leases
 from runtime.types.config import merge_configs
 
@@ -23,7 +26,6 @@ if TYPE_CHECKING:
     from persistence.contracts.lease import LeaseRow
     from runtime.graph.compiled import CompiledStateGraph
     from runtime.types.policy import Durability
-    from runtime.types.snapshot import StateSnapshot
 
 Config = Mapping[str, Any] | Callable[[str], Mapping[str, Any]] | None
 
@@ -48,6 +50,7 @@ async def arecover(
     context: Any = None,
     durability: Durability | None = None,
     max_concurrency: int = 8,
+    unfinished: bool = False,
 ) -> list[Recovered]:
     """Find the threads of a graph whose run died with its process, and continue them.
 
@@ -64,6 +67,10 @@ async def arecover(
         context: what their nodes see as ``runtime.context``.
         durability: ``exit``, ``async`` or ``sync``.
         max_concurrency: how many threads are continued at once.
+        unfinished: also continue threads that nobody is at work on though there is more to do, as their run was
+            drained, cancelled or interrupted; not those that failed, wait for answers, or stand at a breakpoint that
+            the graph or a subgraph was compiled with (those of single calls are not stored). Reads every thread of the
+            graph.
 
     Returns:
         What became of each, in order of their thread ids; errors are there, not raised.
@@ -88,20 +95,35 @@ async def arecover(
     if max_concurrency < 1:
         msg = f"max_concurrency must be at least 1, it is {max_concurrency}."
         raise ValueError(msg)
-    found = await died(graph)
     ended: dict[str, Recovered] = {}
     room = anyio.CapacityLimiter(max_concurrency)
 
     async def recover(row: LeaseRow) -> None:
-        async with room:
+        try:
             place = {"configurable": {"thread_id": row.thread_id}}
             own = merge_configs(config(row.thread_id) if callable(config) else config, place)
-            ended[row.thread_id] = await _recovered(graph, row, own, {"context": context, "durability": durability})
+            became = await _recovered(graph, row, own, {"context": context, "durability": durability})
+            if became is not None:
+                ended[row.thread_id] = became
+        finally:
+            room.release_on_behalf_of(row)
 
-    async with anyio.create_task_group() as group:
-        for row in found:
+    async with anyio.create_task_group() as group, aclosing(_to_continue(graph, unfinished=unfinished)) as found:
+        async for row in found:
+            await room.acquire_on_behalf_of(row)
             group.start_soon(recover, row)
     return [ended[thread_id] for thread_id in sorted(ended)]
+
+
+async def _to_continue(graph: CompiledStateGraph, *, unfinished: bool) -> AsyncGenerator[LeaseRow, None]:
+    dead = await died(graph)
+    for row in dead:
+        yield row
+    if unfinished:
+        begun = {row.thread_id for row in dead}
+        async for row in resting(graph):
+            if row.thread_id not in begun:  # whatever became of it, it is not tried twice
+                yield row
 
 
 async def died(graph: CompiledStateGraph) -> list[LeaseRow]:
@@ -117,20 +139,25 @@ async def all_that_died(saver: Any) -> list[LeaseRow]:
 
 async def _recovered(
     graph: CompiledStateGraph, row: LeaseRow, config: Mapping[str, Any], options: Mapping[str, Any]
-) -> Recovered:
+) -> Recovered | None:
+    """Continue a thread; return None if nobody had died, and there is nothing to continue."""
     given = {key: value for key, value in options.items() if value is not None}
     value: Any = None
     try:
+        if not row.held and not await was_stopped(graph, row.thread_id):
+            return None
         # Only who takes the thread from the run that died says what became of it, however many are at it.
         async with inherited(graph.checkpointer, row) as legacy:
             await require_nodes(graph, row.thread_id)
             state = await graph.aget_state(config)
-            if _unfinished(state):
+            if is_unfinished(state) if row.held else await was_stopped(graph, row.thread_id):
                 await legacy.take()
                 value = await graph.ainvoke(None, config, multitask_strategy="reject", **given)
                 state = await graph.aget_state(config)
-            else:
+            elif row.held:
                 await legacy.let_go()
+            else:
+                return Recovered(row.thread_id, "taken")
     except (ThreadBusyError, ThreadConflictError, LeaseLostError):
         return Recovered(row.thread_id, "taken")
     except Exception as error:  # noqa: BLE001 - one thread's failure is no reason to leave the others
@@ -143,11 +170,6 @@ async def require_nodes(graph: CompiledStateGraph, thread_id: str) -> None:
     saved = await graph.checkpointer.aget_tuple({"configurable": {"thread_id": thread_id}})
     if saved is not None:
         Cells(graph.program.plan, "").restore(vet(saved).checkpoint, saved.lineage)
-
-
-def _unfinished(state: StateSnapshot) -> bool:
-    """Tell whether the run had more to do than to wait for answers."""
-    return any(not task.interrupts and task.result is None for task in state.tasks)
 
 
 def with_saver(graph: CompiledStateGraph, saver: Any) -> CompiledStateGraph:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from runtime.actors.outcomes import Cancelled, Completed, Escalated, Failed, Paused
 from runtime.engine.resuming import own_answers, put_again, stored_answers
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from runtime.engine.tasks import Task
     from runtime.run.conductor import Conductor
 
+CANCELLED: Final = "CancelledError()"
+"""What is stored of a task that was cancelled with its run, or for a sibling's failure."""
+
 
 async def report(run: Conductor, task: Task, outcome: Outcome, left: int) -> None:
     """Record one outcome as it comes. What finished is sent at once, unless its superstep ends right here."""
@@ -31,7 +34,7 @@ async def report(run: Conductor, task: Task, outcome: Outcome, left: int) -> Non
     elif isinstance(outcome, Failed):
         await failed(run, task, outcome, left)
     elif isinstance(outcome, Cancelled):
-        await _record_error(run, task, "CancelledError()", left)
+        await _record_error(run, task, CANCELLED, left)
     elif isinstance(outcome, Escalated) and run.nested is None:
         await failed(run, task, Failed(without_parent(run.plan, task.name)), left)
     elif isinstance(outcome, Escalated):

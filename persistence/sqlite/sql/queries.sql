@@ -229,6 +229,14 @@ LEFT JOIN checkpoint_owners AS o USING (owner)
 WHERE l.held
 ORDER BY l.thread_id;
 
+-- free_leases --
+-- Likewise for threads of a graph that are not held, from behind a thread id on.
+SELECT l.thread_id, l.epoch, l.owner, l.graph, l.held, 0.0
+FROM checkpoint_leases AS l
+WHERE NOT l.held AND l.graph = ? AND l.thread_id > ?
+ORDER BY l.thread_id
+LIMIT ?;
+
 -- delete_lease --
 -- Forget a thread's lease: whoever holds it cannot write any more.
 DELETE FROM checkpoint_leases WHERE thread_id = ?;

@@ -75,6 +75,29 @@ def test_what_others_took_is_counted_apart(became: list[str], told: str) -> None
     assert how_many([{"status": status} for status in became], dry_run=False) == told
 
 
+def test_it_tells_of_what_was_stopped_and_continues_it_when_told_to(app: str, command: Command, dying: Dying) -> None:
+    """One stands at a breakpoint of another graph of that name: for this one, it was stopped."""
+    for thread, target in (("stopped", "paused"), ("asking", "questioning"), ("done", "graph")):
+        command("run", f"{app}:{target}", "--input", START, "--thread", thread, "--db", "x.db")
+    command("run", f"{app}:paused", "--input", START, "--thread", "other", "--db", "x.db", "--name", "other")
+    dying("died")
+    recover = ["recover", f"{app}:graph", "--db", "x.db"]
+    planned = command(*recover, "--dry-run", "--json").document
+    assert ([row["thread"] for row in planned["recovered"]], planned["unfinished"]) == (["died"], ["stopped"])
+    planned = command(*recover, "--dry-run", "--unfinished", "--json").document
+    assert ([row["thread"] for row in planned["recovered"]], planned["unfinished"]) == (["died", "stopped"], [])
+    told = command(*recover)
+    assert "1 thread was continued." in told.out
+    assert "1 thread of this graph is unfinished, and nobody is at work there" in told.out.replace("\n", " ")
+    words = shlex.split(told.out.strip().rpartition("as well: ")[2])
+    (row,) = command(*words[1:], "--json").document["recovered"]
+    assert (row["thread"], row["status"]) == ("stopped", "finished")
+    assert "is left to continue" in command(*words[1:]).out
+    assert command(*recover, "--json").document["unfinished"] == []
+    paused = command("recover", f"{app}:paused", "--name", "other", "--unfinished", "--db", "x.db", "--json").document
+    assert paused["recovered"] == [], "it stands at a breakpoint of its own graph"
+
+
 @pytest.mark.slow
 def test_of_several_names_none_is_chosen(app: str, command: Command, dying: Dying) -> None:
     for name in ("mails", "orders"):
