@@ -160,6 +160,8 @@ def _durability(command: argparse.ArgumentParser, options: argparse.Namespace) -
     if options.graph:
         if options.state_size or options.node_ms or wishes.sides != [peers.OURS]:
             command.error("--graph brings its own states and nodes, and runs on this engine alone")
+        if options.input is None:
+            command.error("--graph needs --input JSON: what each of its runs begins with")
         over = partial(own.over, grid=grid, target=options.graph, given=options.input)
     return sweep([Question("durability", "latency and throughput of a superstep", over)], wishes)
 

@@ -184,7 +184,8 @@ def test_a_graph_of_ones_own_is_measured_and_compared_with_its_past(
         ("--only nothing", "invalid choice"),
         ("durability --graph app:graph --state-size 10", "--graph brings its own states"),
         ("durability --graph app:graph --input {", "not JSON"),
-        ("durability --graph nowhere_at_all:graph", "There is no module 'nowhere_at_all'"),
+        ("durability --graph app:graph", "--graph needs --input JSON"),
+        ("durability --graph nowhere_at_all:graph --input {}", "There is no module 'nowhere_at_all'"),
         ("report nowhere.json", "No such file"),
     ],
 )
