@@ -11,7 +11,7 @@ from runtime.cli.databases import named
 from runtime.cli.failing import CommandError
 from runtime.cli.loading import raised_at
 from runtime.cli.stopping import InterruptError
-from runtime.errors import KEPT_ANSWER, CheckpointNotFoundError
+from runtime.errors import KEPT_ANSWER, CheckpointNotFoundError, GraphRecursionError, UnknownInterruptError
 from runtime.run.opening import LIST_THEM
 from runtime.run.views import NO_CONTEXT
 from runtime.types.constants import START
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
     from runtime.graph import CompiledStateGraph
     from runtime.types.interrupts import Interrupt
     from runtime.types.snapshot import StateSnapshot
+
+_OPTIONS: Final = (
+    ("resume with None", "go on with --resume"),
+    ("Resume it with None as input", "Go on with --resume"),
+    ("config['recursion_limit']", "--recursion-limit"),
+    ("Command(resume={id: answer})", """--answer '{"ID": ANSWER}'"""),
+)
+"""What messages advise programs to do, and how it is said on the command line."""
 
 _BLAMED: Final = re.compile(r"^During task with name '(?P<node>.*)' and id ")
 
@@ -49,6 +57,18 @@ def told(questions: Sequence[Interrupt]) -> list[dict[str, Any]]:
     return [{"id": question.id, "value": question.value} for question in questions]
 
 
+def form_of_answers(questions: Sequence[Interrupt]) -> str:
+    """Return what ``--answer`` takes: the answer, or if there are several questions one by its id, or more."""
+    return "JSON" if len(questions) == 1 else json.dumps({question.id: "..." for question in questions})
+
+
+def _in_options(message: str) -> str:
+    """Return an error's message with the command's options in place of what a program would write."""
+    for code, option in _OPTIONS:
+        message = message.replace(code, option)
+    return message
+
+
 async def failure(error: Exception, graph: CompiledStateGraph, args: argparse.Namespace) -> CommandError:
     """Say which node failed, what the thread holds now and how to go on."""
     kind = type(error).__name__
@@ -62,7 +82,7 @@ async def failure(error: Exception, graph: CompiledStateGraph, args: argparse.Na
         facts |= {"node": nodes[0], "at": raised_at(error)}
         hints.append(facts["at"] or "")
     else:
-        message = str(error)
+        message = _in_options(str(error))
         if isinstance(error, CheckpointNotFoundError):
             listed = shlex.join(["actorgraph", "history", args.thread, "--db", named(args.db)])
             message = message.replace(LIST_THEM, f"List the known ones: {listed}")
@@ -80,6 +100,12 @@ async def failure(error: Exception, graph: CompiledStateGraph, args: argparse.Na
         if any(note.startswith(KEPT_ANSWER) for note in notes):
             facts["ask_again"] = command_line(args, "--resume", "--checkpoint", facts["checkpoint_id"])
             hints.append(f"{KEPT_ANSWER} To be asked again: {facts['ask_again']}")
+    elif state is not None and isinstance(error, GraphRecursionError):
+        facts |= progress_of(state) | {"resume": command_line(args, "--resume")}
+        hints.append(_go_on(args))
+    elif state is not None and isinstance(error, UnknownInterruptError) and state.interrupts:
+        facts["interrupts"] = told(state.interrupts)
+        hints.append(f"Answer it: {command_line(args, '--answer', form_of_answers(state.interrupts))}")
     return CommandError(message, kind=kind, hint="\n".join(hint for hint in hints if hint) or None, **facts)
 
 
@@ -97,7 +123,7 @@ async def stopped(kind: type[StoppedError], graph: CompiledStateGraph, args: arg
     facts: dict[str, Any] = {"thread": args.thread, **progress_of(state)}
     hints = [_saved(args, state)]
     if state.interrupts:
-        hints.append(f"Answer it: {command_line(args, '--answer', 'JSON')}")
+        hints.append(f"Answer it: {command_line(args, '--answer', form_of_answers(state.interrupts))}")
     elif state.next:
         facts["resume"] = command_line(args, "--resume")
         hints.append(_go_on(args))

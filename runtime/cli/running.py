@@ -7,7 +7,7 @@ import shlex
 import sys
 import uuid
 from contextlib import ExitStack, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
@@ -16,7 +16,16 @@ from runtime.cli.databases import named, require_place, saver_of
 from runtime.cli.failing import CommandError, UsageError
 from runtime.cli.loading import load_graph
 from runtime.cli.plain import in_words, visible
-from runtime.cli.resuming import command_line, failure, head, progress_of, stopped, stopped_at_once, told
+from runtime.cli.resuming import (
+    command_line,
+    failure,
+    form_of_answers,
+    head,
+    progress_of,
+    stopped,
+    stopped_at_once,
+    told,
+)
 from runtime.cli.showing import stdout_reserved
 from runtime.cli.stopping import InterruptError, TerminationError, drained_by_sigterm
 from runtime.errors import GraphDrained
@@ -33,6 +42,12 @@ if TYPE_CHECKING:
     from runtime.graph.stream import GraphStream
     from runtime.types.interrupts import Interrupt
     from runtime.types.snapshot import StateSnapshot
+
+
+_BEGINNINGS: Final = ("{", "[", '"')
+"""What only JSON begins with, and a text that somebody forgot to quote does not."""
+_AROUND: Final = 20
+"""Characters shown before and after a place."""
 
 
 def run(args: argparse.Namespace, screen: Screen) -> int:
@@ -65,10 +80,21 @@ async def _run(args: argparse.Namespace, screen: Screen, given: Any) -> dict[str
     saver = None if args.db is None else saver_of(args.db)
     # Before the saver is opened, which creates the file: a mistyped graph must not leave one behind.
     graph = await load_graph(args.target, saver, args.name)
+    _require_no_saver(graph, args)
     control = RunControl()
     with drained_by_sigterm(control, quiet=args.json):
         async with saver if saver is not None else nullcontext():
             return await _ran(graph, args, screen, given, control)
+
+
+def _require_no_saver(graph: CompiledStateGraph, args: argparse.Namespace) -> None:
+    """Raise UsageError if the graph would use a saver of its own."""
+    if args.db is None and graph.checkpointer not in (None, False, True):
+        msg = (
+            f"{args.target} is compiled with a saver of its own, which this command cannot open: give --db FILE, which "
+            "keeps the thread there instead, and --thread ID if it is to have a name."
+        )
+        raise UsageError(msg)
 
 
 async def _ran(
@@ -159,10 +185,21 @@ def parse_json(text: str, option: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
+        if isinstance(error, json.JSONDecodeError) and text.lstrip()[:1] in _BEGINNINGS:
+            raise _broken(text, option, error) from error
         shown = text if len(text) <= 60 else f"{text[:60]}…"  # noqa: PLR2004 - enough to recognise it by
         quoted = "" if len(text) > len(shown) else f"; a text is written {shlex.quote(json.dumps(text))}"
         msg = f"{option} is not JSON ({error}): {shown!r}{quoted}"
         raise UsageError(msg) from error
+
+
+def _broken(text: str, option: str, error: json.JSONDecodeError) -> UsageError:
+    """Say where text that begins as JSON stops being it."""
+    before, after = text[: error.pos][-_AROUND:], text[error.pos :][:_AROUND]
+    behind = f"behind {before!r}" if before.strip() else "at its beginning"
+    found = f"there is {after!r}" if after.strip() else "it ends"
+    msg = f"{option} is broken JSON: line {error.lineno}, column {error.colno}, {behind}, {found}. {error.msg}."
+    return UsageError(msg)
 
 
 def _config(args: argparse.Namespace) -> Any:
@@ -192,7 +229,7 @@ def _show(result: dict[str, Any], state: StateSnapshot | None, args: argparse.Na
     if state.interrupts:
         _show_questions(result["interrupts"], screen)
         screen.say(f"Waiting for an answer: {where}.", "yellow")
-        screen.command("Answer it", command_line(args, "--answer", "JSON"))
+        screen.command("Answer it", command_line(args, "--answer", form_of_answers(state.interrupts)))
     elif state.next:
         screen.say(f"Paused before {', '.join(state.next)}: {where}.", "yellow")
         screen.command("Go on", command_line(args, "--resume"))

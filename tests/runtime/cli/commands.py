@@ -18,6 +18,7 @@ import os
 from pathlib import Path
 from typing import Annotated, TypedDict
 
+from persistence.memory import InMemorySaver
 from runtime.func import entrypoint
 from runtime.graph import END, START, StateGraph
 from runtime.types import interrupt
@@ -87,6 +88,8 @@ receiving = StateGraph(Single).add_node(kept).add_edge(START, "kept")
 contextual = StateGraph(State, context_schema=dict).add_node(wanting).add_edge(START, "wanting")
 graph = describe(first, second)
 compiled = graph.compile()
+own = graph.compile(InMemorySaver())
+both = StateGraph(State).add_node("one", asking).add_node("two", asking).add_edge(START, "one").add_edge(START, "two")
 paused = graph.compile(interrupt_before=["second"])
 questioning = describe(asking)
 numbers = describe(counting)

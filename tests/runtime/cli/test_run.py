@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from typing import TYPE_CHECKING
 
@@ -240,7 +241,7 @@ def test_exit_saves_once(app: str, command: Command) -> None:
             "APP:nothing",
             START,
             1,
-            "has no 'nothing'. It has these graphs: compiled, contextual, flow, graph, headless, numbers, paused, ",
+            "has no 'nothing'. It has these graphs: both, compiled, contextual, flow, graph, headless, numbers, own, ",
         ),
         ("APP:not_a_graph", START, 1, "is a int, not a graph"),
         ("APP:Message", START, 1, "is a type, not a graph"),
@@ -250,8 +251,14 @@ def test_exit_saves_once(app: str, command: Command) -> None:
         ("importing_badly:graph", START, 1, "'importing_badly' cannot be imported: ZeroDivisionError"),
         ("lacking:graph", START, 1, "'lacking' cannot be imported: ModuleNotFoundError: No module named 'absent'"),
         ("APP", START, 2, "write MODULE:GRAPH"),
-        ("APP:graph", "{count: 1}", 2, "--input is not JSON"),
-        ("APP:graph", '{"count": 1', 2, "--input is not JSON"),
+        (
+            "APP:graph",
+            "hello",
+            2,
+            "--input is not JSON (Expecting value: line 1 column 1 (char 0)): 'hello'; a ",
+        ),
+        ("APP:graph", "{count: 1}", 2, "--input is broken JSON: line 1, column 2, behind '{', there is 'count: 1}'."),
+        ("APP:graph", '{"count": 1', 2, "--input is broken JSON: line 1, column 12, behind '{\"count\": 1', it ends."),
     ],
 )
 @pytest.mark.parametrize("as_json", [False, True])
@@ -268,6 +275,28 @@ def test_what_cannot_be_run_is_told_and_leaves_no_file(
     assert not (tmp_path / "x.db").exists()
 
 
+def test_advice_is_given_in_options_of_the_command(app: str, command: Command) -> None:
+    own = command("run", f"{app}:own", "--input", START)
+    assert (own.code, "is compiled with a saver of its own" in own.err, "give --db FILE" in own.err) == (2, True, True)
+    words = ["run", f"{app}:both", "--thread", "t", "--db", "x.db"]
+    asked = command(*words, "--input", START)
+    refused = command(*words, "--answer", "1")
+    assert """when resuming: --answer '{"ID": ANSWER}'.""" in refused.err
+    assert "Command(" not in refused.err
+    for told in (asked.out, refused.err):
+        line = shlex.split(told.partition("Answer it: ")[2].splitlines()[0])
+        answers = json.loads(line[line.index("--answer") + 1])
+        assert list(answers.values()) == ["...", "..."]
+    done = command(*line[1:], "--json").document
+    assert (done["output"]["log"], done["next"]) == (["...", "..."], [])
+    words = ["run", f"{app}:graph", "--recursion-limit", "1", "--thread", "limited", "--db", "x.db"]
+    limited = command(*words, "--input", START)
+    assert "The state is saved; go on with --resume, or raise --recursion-limit." in limited.err
+    line = shlex.split(limited.err.partition("Go on with thread 'limited': ")[2])
+    assert command(*line[1:], "--json").document["output"]["log"] == ["first", "second"]
+    assert "To go further, raise --recursion-limit." in command(*words[:4], "--input", START).err
+
+
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
@@ -279,7 +308,7 @@ def test_what_cannot_be_run_is_told_and_leaves_no_file(
         (["--input", START, "--resume"], 2, "not allowed with"),
         ([], 2, "one of the arguments --input --resume --answer is required"),
         (["--input", START, "--recursion-limit", "0"], 2, "at least 1"),
-        (["--input", START, "--context", "{"], 2, "is not JSON"),
+        (["--input", START, "--context", "{"], 2, "is broken JSON"),
         (["--input", START, "--recursion-limit", "1"], 1, "Recursion limit"),
         (["--input", "7"], 1, ""),
     ],
