@@ -173,7 +173,8 @@ def _add_recover(commands: Parsers) -> None:
         "--unfinished",
         action="store_true",
         help="also those that nobody is at work on as their run was drained, cancelled or interrupted; reads every "
-        "thread of the graph. Not those that failed, wait for an answer or stand at one of the graph's breakpoints",
+        "thread of the graph. Not those that failed, wait for an answer or stand at one of the graph's breakpoints. "
+        f"Without it they are told of, if they are among the {recovering.LOOKED:,} threads that were active last",
     )
     parser.add_argument("--durability", choices=DURABILITIES, default="async", help="as for run")
     parser.add_argument("--context", metavar="JSON", type=_json_option, help="what nodes see as runtime.context")

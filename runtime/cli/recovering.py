@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from runtime.cli.stopping import StoppedError
     from runtime.graph import CompiledStateGraph
 
-_LOOKED: Final = 1000
+LOOKED: Final = 1000
 """Threads that are looked at, the last active first, for what else is unfinished: more than a glance costs too much."""
 
 _STOPPED: Final = ("unfinished", "failed")
@@ -73,7 +73,7 @@ def _left_off(args: argparse.Namespace) -> list[str]:
         suppress(PersistenceError),
         look_into(args.db) as listing,
     ):
-        return [one.thread_id for one in listing.threads(_LOOKED) if status_of(one, listing)[0] in _STOPPED]
+        return [one.thread_id for one in listing.threads(LOOKED) if status_of(one, listing)[0] in _STOPPED]
     return []
 
 
