@@ -15,6 +15,7 @@ from runtime.graph import START, StateGraph
 from runtime.graph.recovery import Recovered, arecover
 from runtime.runtime import RunControl
 from runtime.types import interrupt
+from tests.crash.recovering import saver_at
 from tests.stories.graphs import Log, chain
 
 Config = dict[str, Any]
@@ -86,14 +87,24 @@ async def of_another(saver: Any, thread: str) -> None:
         )
 
 
-async def test_what_was_stopped_is_continued_where_that_is_asked_for(tmp_path: Path) -> None:
-    async with SqliteSaver(tmp_path / "threads.sqlite") as saver:
+@pytest.fixture(params=["sqlite", "postgres"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database whose threads have leases."""
+    if request.param == "sqlite":
+        return str(tmp_path / "threads.sqlite")
+    return str(request.getfixturevalue("postgres_url"))
+
+
+async def test_what_was_stopped_is_continued_where_that_is_asked_for(where: str) -> None:
+    async with saver_at(where) as saver:
         for leave in (drained, cancelled, asking, failed, done, of_another):
             await leave(saver, leave.__name__)
         graph = chain("first", "second", "last").compile(saver, name="worker")
         leases = {name: await epoch(saver, name) for name in ("asking", "failed", "done", "of_another")}
         assert await arecover(graph) == []
         assert await arecover(chain("first", "second").compile(saver, name="other"), unfinished=True) == []
+        some = await saver.afree_leases("worker", "asking", 2)
+        assert [row.thread_id for row in some] == ["cancelled", "done"]
         found = await arecover(graph, unfinished=True, max_concurrency=1)
         assert found == [Recovered("cancelled", "finished", WHOLE), Recovered("drained", "finished", WHOLE)]
         assert await arecover(graph, unfinished=True) == []
