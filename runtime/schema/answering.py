@@ -49,13 +49,14 @@ def accepted(schema: Any, answer: Any) -> Any:
 def _adapter(schema: Any) -> Any:
     """Return what pydantic checks a type by, as on LangGraph; None where it is not installed or does not know it."""
     try:
-        return _made(schema) if is_schema(schema) else None
+        return _made(schema, repr(schema)) if is_schema(schema) else None
     except TypeError:  # what cannot be hashed: made anew each time
-        return _made.__wrapped__(schema)
+        return _made.__wrapped__(schema, "")
 
 
 @lru_cache(maxsize=256)
-def _made(schema: Any) -> Any:
+def _made(schema: Any, _written: str) -> Any:
+    """Make it; ``_written`` tells types apart that are equal, but not the same: other orders of choices."""
     try:
         import pydantic  # noqa: PLC0415 - optional
     except ImportError:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pydantic
@@ -43,6 +44,21 @@ def test_what_it_does_not_know_is_checked_all_the_same() -> None:
     assert accepted(Row, {"number": "5"}) == Row(5)
     with pytest.raises(msgspec.ValidationError):
         accepted(Row, {"number": "many"})
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (Literal["yes", "no"], Literal["no", "yes"]),
+        (int | str, str | int),
+        (list[Literal[1, 2]], list[Literal[2, 1]]),
+    ],
+    ids=["choices", "types", "inside"],
+)
+def test_what_is_equal_is_shown_as_each_was_written(first: Any, second: Any) -> None:
+    assert first == second, "else this tests nothing"
+    for schema in (first, second, first):
+        assert json.dumps(described(schema)) == json.dumps(pydantic.TypeAdapter(schema).json_schema())
 
 
 def test_it_need_not_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
