@@ -78,7 +78,7 @@ def is_plain_by_referents(value: object) -> bool:
     From 3.13 on, a dict that belongs to an instance may leave its values to that instance, and has no referents.
     """
     found = get_referents(value)
-    for _ in range(MAX_DEPTH):
+    for _ in range(PLAIN_DEPTH):
         if len(found) < _FEW:
             inner: list[object] = []
             for item in found:
@@ -98,7 +98,7 @@ def is_plain_by_referents(value: object) -> bool:
     return False
 
 
-def is_plain_by_items(value: Any, levels: int = MAX_DEPTH) -> bool:
+def is_plain_by_items(value: Any, levels: int = PLAIN_DEPTH) -> bool:
     """Whether a list or dict holds exact builtins only, all the way down; a third as fast, on any Python."""
     if type(value) is dict:
         for key in value:
@@ -121,7 +121,8 @@ def plain_bytes(value: object) -> bytes | None:
     """Return the MessagePack of a list or dict that holds exact builtins only; None for any other, or one too deep.
 
     The proof is the encoder's, but for bytearrays, memoryviews and ormsgpack's own extensions, which it takes: where a
-    byte could be the start of one, and where keys are not text, the value itself is looked at.
+    byte could be the start of one, and where keys are not text, the value itself is looked at. Its fragments stand for
+    what they hold.
     """
     try:
         packed = ormsgpack.packb(value, None, _EXACT)

@@ -106,6 +106,16 @@ def _soon(token: EventLoopToken, function: Callable[[], object]) -> None:
     schedule(function)
 
 
+def hurry(owner: str, thread_id: str) -> None:
+    """Say that a run of another saver waits for a thread, to those who hold it by a lease of this owner."""
+    with _GUARD:
+        for threads in list(_QUEUES.values()):
+            queue = threads.get(thread_id, ())
+            if any(claim.lease is not None and claim.lease.owner == owner for claim in queue):
+                for claim in queue:
+                    claim.hurry()
+
+
 def held() -> tuple[Claim, ...]:
     """Return what the current run, and those around it, hold, through whichever saver."""
     return _HELD.get()
@@ -131,7 +141,8 @@ async def claimed(saver: Any, thread_id: str, *, reject: bool) -> AsyncIterator[
             raise ThreadBusyError(msg)
         if busy:
             me.event = anyio.Event()
-            holder.hurry()
+            for claim in queue:
+                claim.hurry()
         if not nested:
             queue.append(me)
     if nested:

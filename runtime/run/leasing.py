@@ -19,7 +19,7 @@ from persistence.contracts.lease import Lease, LeaseRow
 from persistence.errors import LeaseLostError, PersistenceError
 from persistence.outlasting import outlast
 from runtime.errors import ThreadBusyError
-from runtime.run.claiming import claimed, held
+from runtime.run.claiming import claimed, held, hurry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -112,6 +112,7 @@ async def opened(
             return loaded
         if reject:
             raise ThreadBusyError(_busy(saver, row))
+        hurry(row.owner, row.thread_id)
         await anyio.sleep(watch.pause())
 
 

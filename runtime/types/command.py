@@ -66,7 +66,8 @@ class Command(Generic[N]):
         from them beforehand.
         """
         for module, name in _MARKS:
-            if (mark := getattr(sys.modules.get(module), name, None)) is not None:
+            mark = getattr(sys.modules.get(module), name, None)
+            if type(mark) is type:  # not what a test has put in its place
                 return _marked(mark)
         return Command
 

@@ -158,3 +158,11 @@ def test_a_command_is_one_whatever_else_it_counts_as() -> None:
     other = dataclasses.replace(command, goto="b")
     assert type(other) is Command
     assert other != command
+
+
+def test_what_stands_where_langgraphs_command_should_be_is_no_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As tests put mocks there."""
+    monkeypatch.setattr(langgraph.types, "Command", len)
+    command: Command[str] = Command(goto="a")
+    assert copy.copy(command) == command
+    assert not isinstance(command, str)

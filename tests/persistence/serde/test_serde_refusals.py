@@ -345,6 +345,18 @@ def test_absurd_nesting_is_refused(name: str) -> None:
             serializer.dumps_typed(value)
 
 
+@pytest.mark.parametrize("leaf", [1, 196, b"x", "\u0104", 1.5])
+@pytest.mark.parametrize("name", ["lists", "dicts"])
+def test_how_deep_plain_values_may_be_does_not_depend_on_what_they_hold(name: str, leaf: object) -> None:
+    serializer = registered_serializer()
+    value: Any = leaf
+    for _ in range(PLAIN_DEPTH):
+        value = WRAPS[name](value)
+    assert serializer.loads_typed(serializer.dumps_typed(value)) == value
+    with pytest.raises(SerializationError, match=str(MAX_DEPTH)):
+        serializer.dumps_typed(WRAPS[name](value))
+
+
 def _at_depth(frames: int, action: Any) -> Any:
     return action() if frames == 0 else _at_depth(frames - 1, action)
 
