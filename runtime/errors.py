@@ -153,7 +153,7 @@ class FencedError(ThreadConflictError):
 
 
 class BlockingCallError(RuntimeLibraryError, RuntimeError):
-    """A blocking method was called where waiting would deadlock; the message names the async method."""
+    """A method that waits was called where that would deadlock; the message says why, or names the async method."""
 
 
 class UnknownInterruptError(RuntimeLibraryError, ValueError, RuntimeError):

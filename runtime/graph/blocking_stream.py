@@ -56,6 +56,7 @@ class BlockingStream(Iterator[Any]):
     def __next__(self) -> Any:
         if self._over:
             raise StopIteration
+        self._refuse_own("next()")
         try:
             chunk = self._wait(self._following)
         except Exception:
@@ -77,8 +78,9 @@ class BlockingStream(Iterator[Any]):
         """End the run; return once every node has stopped and what had finished is saved.
 
         Where that cannot be waited for, because this is the event loop's own thread or the loop has ended, the run ends
-        all the same.
+        all the same. Raises BlockingCallError in a node of this very run, which would wait for itself.
         """
+        self._refuse_own("close()")
         self._over = True
         if self._stream is not None and not self._ended:
             try:
@@ -134,6 +136,7 @@ class BlockingStream(Iterator[Any]):
         async def durable() -> None:
             await self._made().durable()
 
+        self._refuse_own("durable()")
         self._wait(durable)
 
     def statistics(self) -> HubStatistics:
@@ -144,6 +147,11 @@ class BlockingStream(Iterator[Any]):
 
         found: HubStatistics = self._wait(statistics)
         return found
+
+    def _refuse_own(self, what: str) -> None:
+        """Raise BlockingCallError in a node of this very run."""
+        if self._stream is not None and not self._over:
+            self._stream.refuse_own(what)
 
     def _made(self) -> GraphStream:
         """Return the stream; made on the event loop, with the first thing that is asked of it."""

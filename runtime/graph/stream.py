@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import anyio
 
 from persistence.outlasting import outlast
+from runtime.errors import BlockingCallError
 from runtime.run.hosting import Host
 from runtime.streaming.hub import END_OF_STREAM, Hub, HubStatistics, StreamClosedError
 
@@ -34,6 +35,7 @@ class GraphStream:
     async def __anext__(self) -> Any:
         if self._over:
             raise StopAsyncIteration
+        self.refuse_own("anext()")
         if self._host is None:
             self._host = Host()
             self._host.start(self._produce(self._run, self._hub))
@@ -78,7 +80,11 @@ class GraphStream:
         return produce
 
     async def aclose(self) -> None:
-        """End the run; return once every node has stopped and what had finished is saved."""
+        """End the run; return once every node has stopped and what had finished is saved.
+
+        Raises BlockingCallError in a node of this very run, which would wait for itself.
+        """
+        self.refuse_own("aclose()")
         self._over = True
         self._hub.close()
         if self._host is not None:
@@ -116,6 +122,19 @@ class GraphStream:
     def statistics(self) -> HubStatistics:
         """Return how full the buffer between run and consumer is and was."""
         return self._hub.statistics()
+
+    def refuse_own(self, what: str) -> None:
+        """Raise BlockingCallError if the caller is code of a node of this very run, or of a run inside it.
+
+        Also beside the node's own line of work: a task group of it would wait for the caller.
+        """
+        if self._host is not None and self._host.waits_for_caller:
+            msg = (
+                f"{what} was called by a node of the run that it waits for, or of a graph that this runs: the run "
+                "would wait for the node, and the node for the run. Leave the stream to those who started it; a node "
+                "ends its run by raising an error, or by Runtime.control.request_drain()."
+            )
+            raise BlockingCallError(msg)
 
     def abandon(self) -> None:
         """End the run without waiting for that; safe in any thread."""

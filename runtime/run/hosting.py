@@ -8,14 +8,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from typing import Any
 
 import anyio
 import trio
 
+from runtime.context.scope import SCOPE
+
 _TASKS: set[asyncio.Task[Any]] = set()
 """asyncio keeps only weak references to tasks."""
+
+_AROUND: ContextVar[tuple[Host, ...]] = ContextVar("actorgraph_hosts", default=())
+"""Those of the streams whose runs wait for the caller, if it is a node's code."""
 
 
 def next_round(call: Callable[[], None]) -> None:
@@ -53,11 +58,20 @@ class Host:
         self._ended.set()
 
     async def _run(self, function: Callable[[], Awaitable[None]]) -> None:
+        _AROUND.set((*_AROUND.get(), self))
         try:
             with self._scope:
                 await function()
         finally:
             self._ended.set()
+
+    @property
+    def waits_for_caller(self) -> bool:
+        """Whether it cannot end before the caller does: that is code of a node of its run, or of a run inside it."""
+        if self not in _AROUND.get() or self._ended.is_set():
+            return False
+        scope = SCOPE.get(None)
+        return scope is None or not scope.ended  # what a node left behind is not waited for
 
     def cancel(self) -> None:
         """Ask the function to end."""

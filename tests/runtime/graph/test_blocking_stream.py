@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -43,7 +44,7 @@ def public(cls: type) -> set[str]:
 
 
 def test_it_offers_what_the_async_one_does() -> None:
-    assert public(BlockingStream) == public(GraphStream) - {"abandon"}
+    assert public(BlockingStream) == public(GraphStream) - {"abandon", "refuse_own"}
     for name in ("durable", "durable_upto", "statistics"):
         offered, there = (inspect.getdoc(vars(cls)[name]) or "" for cls in (BlockingStream, GraphStream))
         assert offered.startswith(there)
@@ -253,3 +254,75 @@ def test_what_is_not_kept_cannot_be_waited_for() -> None:
         with pytest.raises(ConfigError, match="compile the graph with a checkpointer"):
             stream.durable()
     assert stream.durable_upto is None
+
+
+def refused(calls: dict[str, Any]) -> list[str]:
+    """Return which calls are refused, because the run would wait for the node that makes them."""
+    found = []
+    for name, call in calls.items():
+        with pytest.raises(BlockingCallError, match="would wait for the node, and the node for the run"):
+            call()
+        found.append(name)
+    return found
+
+
+ALL = ["next", "close", "durable"]
+
+
+@pytest.mark.parametrize("how", ["in a node", "in a subgraph", "in a graph on its own thread", "in a thread of it"])
+def test_a_node_is_refused_the_stream_of_its_own_run(how: str) -> None:
+    kept: list[Any] = []
+
+    def node(_state: Any) -> dict[str, Any]:
+        stream = kept[0]
+        found = refused({"next": lambda: next(stream), "close": stream.close, "durable": stream.durable})
+        assert stream.statistics().waiting == 0  # what waits for nothing is not refused
+        assert stream.durable_upto is None
+        return {"log": found}
+
+    async def starts_a_thread(state: Any) -> Any:
+        return await to_thread.run_sync(node, state)
+
+    inner = chain(("inner", node)).compile()
+    outer = {
+        "in a node": node,
+        "in a subgraph": inner,
+        "in a graph on its own thread": lambda state: inner.invoke(state, {"configurable": {"thread_id": "own"}}),
+        "in a thread of it": starts_a_thread,
+    }[how]
+    graph = chain(("outer", outer)).compile()
+    kept.append(graph.stream({}))
+    assert list(kept[0]) == [{"outer": {"log": ALL}}]
+
+
+def test_a_node_may_leave_the_stream_of_another_run() -> None:
+    other = chain("one", "two").compile().stream({})
+    next(other)
+
+    def node(_state: Any) -> dict[str, Any]:
+        found = [*next(other)]
+        other.close()
+        return {"log": found}
+
+    assert list(chain(("node", node)).compile().stream({})) == [{"node": {"log": ["two"]}}]
+
+
+def test_what_a_node_left_behind_may_close_its_stream() -> None:
+    """Nobody waits for it, so it may wait for the run."""
+    kept: list[Any] = []
+    working, left = Working(), threading.Event()
+
+    def node(_state: Any) -> None:
+        context = copy_context()
+        kept.append(threads.submit(lambda: left.wait(10) and context.run(stream.close)))
+
+    with ThreadPoolExecutor(1) as threads:
+        stream = chain(("node", node), ("working", working)).compile().stream({})
+        assert next(stream) == {"node": None}
+        with ThreadPoolExecutor(1) as reader:
+            reading = reader.submit(list, stream)
+            assert working.begun.wait(10)
+            left.set()
+            kept[0].result(10)
+            assert reading.result(10) == []
+    assert working.ended.is_set()

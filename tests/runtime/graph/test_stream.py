@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
 import pytest
 
 from persistence.memory import InMemorySaver
+from runtime.errors import BlockingCallError
 from runtime.graph.stream import GraphStream
 from runtime.types import StreamWriter
 from tests.stories.graphs import CONFIG, chain, collect
@@ -222,3 +224,22 @@ async def test_what_had_finished_when_the_reader_left_is_saved() -> None:
         assert await anext(stream) == "working"
     state = await graph.aget_state(CONFIG)
     assert (state.values["log"], state.next) == (["first"], ("node",))
+
+
+async def test_a_node_is_refused_the_stream_of_its_own_run() -> None:
+    kept: list[GraphStream] = []
+
+    async def refused(call: Callable[[], Awaitable[Any]]) -> None:
+        with pytest.raises(BlockingCallError, match="the node for the run"):
+            await call()
+
+    async def node(_state: Any) -> dict[str, Any]:
+        await refused(kept[0].aclose)
+        await refused(lambda: anext(kept[0]))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(refused, kept[0].aclose)
+        return {"log": ["refused"]}
+
+    kept.append(chain(("node", node)).compile().astream({}))
+    with anyio.fail_after(10):
+        assert await collect(kept[0]) == [{"node": {"log": ["refused"]}}]
