@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Iterator
 from enum import Enum
-from typing import Any, Final, Literal, NewType, ParamSpec, TypeVar, TypeVarTuple
+from typing import Any, Final, Literal, NewType, ParamSpec, TypeGuard, TypeVar, TypeVarTuple
 
 import msgspec
 import typing_extensions as te
 
 from runtime.channels import BaseChannel
-from runtime.schema.hints import is_dataclass, is_pydantic, try_fields_of
+from runtime.schema.hints import is_dataclass, is_pydantic, is_pydantic_dataclass, try_fields_of
 from runtime.schema.messages import message_types
 from runtime.types.attributes import attribute
 from runtime.types.managed import ManagedValue
@@ -26,7 +27,24 @@ def types_in(*annotations: Any) -> set[type]:
     Builtins and typing constructs are left out, and so are TypedDicts, whose values are plain dicts. A reducer or
     type with an attribute ``value_types`` (a function without parameters) names further annotations by it.
     """
-    found: set[type] = set()
+    return {hint for hint in _reached(annotations) if _is_class(hint) and _is_class_of_values(hint)}
+
+
+def is_for_msgspec(annotation: Any) -> bool:
+    """Tell whether an annotation mentions a Struct or ``msgspec.Meta`` outside of pydantic's own models.
+
+    pydantic takes no Struct, and passes over what a Meta asks for.
+    """
+    return any(
+        issubclass(hint, msgspec.Struct)
+        if _is_class(hint)
+        else te.get_origin(hint) is te.Annotated and any(isinstance(meta, msgspec.Meta) for meta in hint.__metadata__)
+        for hint in _reached([annotation], models=False)
+    )
+
+
+def _reached(annotations: Iterable[Any], *, models: bool = True) -> Iterator[Any]:
+    """Yield the annotations and all that they mention, each once; ``models``: also what pydantic's models have."""
     seen: set[int] = set()
     waiting = list(annotations)
     kept = []  # an id is only worth something as long as its object lives
@@ -36,13 +54,15 @@ def types_in(*annotations: Any) -> set[type]:
             continue
         seen.add(id(hint))
         kept.append(hint)
-        if isinstance(hint, type) and te.get_origin(hint) is None:
-            waiting.extend(_inside(hint))
-            if _is_class_of_values(hint):
-                found.add(hint)
-        else:
+        yield hint
+        if not _is_class(hint):
             waiting.extend(_parts(hint))
-    return found
+        elif models or not (is_pydantic(hint) or is_pydantic_dataclass(hint)):
+            waiting.extend(_inside(hint))
+
+
+def _is_class(hint: Any) -> TypeGuard[type]:
+    return isinstance(hint, type) and te.get_origin(hint) is None
 
 
 def _is_class_of_values(cls: type) -> bool:

@@ -46,6 +46,70 @@ def test_what_it_does_not_know_is_checked_all_the_same() -> None:
         accepted(Row, {"number": "many"})
 
 
+Stars = te.Annotated[int, msgspec.Meta(ge=1, le=5)]
+
+
+class Author(pydantic.BaseModel):
+    age: Stars = 0
+    """A model is pydantic's affair, whatever stands in it."""
+    best: Review | None = None
+
+
+class Review(pydantic.BaseModel):
+    words: int
+
+
+@dataclass
+class Rated:
+    stars: Stars
+    author: Author | None = None
+
+
+class Rating(te.TypedDict):
+    stars: Stars
+
+
+Many = te.TypeAliasType("Many", list[Stars])
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad", "expected"),
+    [
+        (Stars, 5, 99, 5),
+        (Stars | None, "5", 99, 5),
+        (Many, [5], [5, 99], [5]),
+        (dict[str, Stars], {"a": 5}, {"a": 99}, {"a": 5}),
+        (Rating, {"stars": 5}, {"stars": 99}, {"stars": 5}),
+        (Rated, {"stars": 5}, {"stars": 99}, Rated(5)),
+    ],
+    ids=["itself", "or none", "alias", "inside", "typed dict", "dataclass"],
+)
+def test_what_a_meta_asks_for_is_shown_and_checked(schema: Any, good: object, bad: object, expected: object) -> None:
+    assert '"maximum": 5' in json.dumps(described(schema))
+    assert accepted(schema, good) == expected
+    with pytest.raises(msgspec.ValidationError) as caught:
+        accepted(schema, bad)
+    assert is_invalid_resume(caught.value)
+
+
+def test_models_beside_it_are_pydantics_affair() -> None:
+    shown = described(Rated)
+    assert shown["$defs"]["Review"] == Review.model_json_schema()
+    assert "Author" in json.dumps(shown)
+    author = {"age": 99, "best": {"words": "7"}}
+    assert accepted(Rated, {"stars": 5, "author": author}) == Rated(5, Author(age=99, best=Review(words=7)))
+    with pytest.raises(msgspec.ValidationError, match="words") as caught:
+        accepted(Rated, {"stars": 5, "author": {"best": {"words": "many"}}})
+    assert is_invalid_resume(caught.value)
+    assert accepted(list[Author], [{"age": "99"}]) == [Author(age=99)]
+
+
+def test_what_only_pydantic_takes_is_left_to_it() -> None:
+    beside = Author | Stars
+    assert described(beside) == pydantic.TypeAdapter(beside).json_schema()
+    assert accepted(beside, {"age": 7}) == Author(age=7)
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [
