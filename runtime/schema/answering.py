@@ -2,50 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 import typing_extensions as te
 
-from runtime.errors import UNFIT_ANSWER
+from runtime.errors import UNFIT_ANSWER, GraphDefinitionError
 from runtime.schema.hints import is_pydantic, is_schema, kind_of
 from runtime.schema.reachable import is_for_msgspec
 
 
 def described(schema: Any) -> Any:
-    """Return what clients see of a response schema: JSON schema, or None where none can be made."""
+    """Return what clients see of a response schema: JSON schema, or None where none can be made.
+
+    Raises GraphDefinitionError for a type that cannot even be read.
+    """
     if schema is None or isinstance(schema, Mapping):
         return schema
     if _is_pydantic(schema):
         return schema.model_json_schema()
-    adapter = _adapter(schema)
-    if adapter is not None:
-        return adapter.json_schema()
-    try:
-        return _shown(schema)
-    except (TypeError, NameError):
-        return None
+    adapter = _read(_adapter, schema)
+    return _read(_shown, schema) if adapter is None else adapter.json_schema()
 
 
 def accepted(schema: Any, answer: Any) -> Any:
     """Return the answer as the schema's type. A JSON schema is only for the client, so it accepts everything.
 
-    Raises the validating library's own error, marked (see ``runtime.errors.is_invalid_resume``).
+    Raises the validating library's own error, marked (see ``runtime.errors.is_invalid_resume``), and likewise
+    GraphDefinitionError for a type that cannot be read.
     """
     if schema is None or isinstance(schema, Mapping) or not (_is_pydantic(schema) or is_schema(schema)):
         return answer
     try:
         if _is_pydantic(schema):
             return schema.model_validate(answer)
-        adapter = _adapter(schema)
+        adapter = _read(_adapter, schema)
         if adapter is not None:
             return adapter.validate_python(answer)
+        _read(_decoder, schema)
         return msgspec.convert(answer, _meant(schema), strict=False, dec_hook=_as_model)
     except Exception as error:
         error.add_note(UNFIT_ANSWER)
         raise
+
+
+def _read(reading: Callable[[Any], Any], schema: Any) -> Any:
+    """Return what is made of a type. Raises GraphDefinitionError, whatever the code of the type's own raises."""
+    try:
+        return reading(schema)
+    except Exception as error:
+        msg = (
+            f"The response_schema {_named(schema)} cannot be read: {type(error).__name__}: {error}. Give a type that "
+            "pydantic or msgspec takes, a JSON schema, or none."
+        )
+        raise GraphDefinitionError(msg) from error
+
+
+def _named(schema: Any) -> str:
+    try:
+        return repr(schema)
+    except Exception:  # noqa: BLE001 - likewise
+        return f"of the kind {type(schema).__name__}"
 
 
 def _adapter(schema: Any) -> Any:
@@ -79,14 +98,18 @@ def _made(schema: Any, _written: str) -> Any:
 def _is_known(schema: Any) -> bool:
     """Tell whether msgspec takes a type, which it does not do of a model beside other choices."""
     try:
-        msgspec.json.Decoder(_meant(schema))
+        _decoder(schema)
     except (TypeError, NameError):
         return False
     return True
 
 
+def _decoder(schema: Any) -> Any:
+    return msgspec.json.Decoder(_meant(schema))
+
+
 def _shown(schema: Any) -> Any:
-    """Return a type's JSON schema by msgspec, in which pydantic tells of its own models."""
+    """Return a type's JSON schema by msgspec, in which pydantic tells of its own models; None if there is none."""
     mentioned: dict[str, Any] = {}
 
     def of_model(cls: Any) -> Any:
@@ -97,7 +120,10 @@ def _shown(schema: Any) -> Any:
         mentioned.update(model.pop("$defs", {}))
         return model
 
-    shown = msgspec.json.schema(_meant(schema), schema_hook=of_model)
+    try:
+        shown = msgspec.json.schema(_meant(schema), schema_hook=of_model)
+    except (TypeError, NameError):
+        return None
     return {**shown, "$defs": {**mentioned, **shown.get("$defs", {})}} if mentioned else shown
 
 

@@ -12,7 +12,7 @@ import pydantic
 import pytest
 import typing_extensions as te
 
-from runtime.errors import is_invalid_resume
+from runtime.errors import GraphDefinitionError, is_invalid_resume
 from runtime.schema import answering
 from runtime.schema.answering import accepted, described
 
@@ -108,6 +108,41 @@ def test_what_only_pydantic_takes_is_left_to_it() -> None:
     beside = Author | Stars
     assert described(beside) == pydantic.TypeAdapter(beside).json_schema()
     assert accepted(beside, {"age": 7}) == Author(age=7)
+
+
+class Closed(type):
+    """Says of what it has not that there is no such key."""
+
+    def __getattr__(cls, name: str) -> Any:
+        raise KeyError(name)
+
+
+class Weird(metaclass=Closed):
+    number: int
+
+
+@dataclass
+class Unfinished:
+    number: NotThere  # type: ignore[name-defined]  # noqa: F821 - that is the point
+
+
+@pytest.mark.parametrize(
+    ("schema", "name"),
+    [(Weird, "<class '.*Weird'>"), (list[Weird], "of the kind GenericAlias")],
+    ids=["itself", "inside"],
+)
+def test_a_type_whose_code_fails_is_named(schema: Any, name: str) -> None:
+    for asked in (described, lambda given: accepted(given, {})):
+        with pytest.raises(GraphDefinitionError, match=f"response_schema {name} cannot be read: KeyError") as caught:
+            asked(schema)
+        assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_an_answer_to_a_type_with_an_unknown_name_is_told_so() -> None:
+    assert described(Unfinished) is None
+    with pytest.raises(GraphDefinitionError, match="Unfinished.* cannot be read: NameError: .*NotThere") as caught:
+        accepted(Unfinished, {"number": 5})
+    assert is_invalid_resume(caught.value)
 
 
 @pytest.mark.parametrize(
