@@ -35,7 +35,9 @@ def waited(run: Callable[[], Awaitable[Any]], home: Home, instead: str) -> Any:
 class BlockingStream(Iterator[Any]):
     """Yields a run's chunks, waiting for each. The run starts with the first one asked for.
 
-    It may be handed to other threads, and closed from any while another waits for a chunk.
+    It may be handed to other threads, and closed from any while another waits for a chunk. Dropped, it ends its run but
+    does not wait for that, as a GraphStream does: garbage is collected anywhere, also where a lock is held that the run
+    wants.
     """
 
     def __init__(self, make: Callable[[], GraphStream], find_home: Callable[[], Home], instead: str) -> None:
@@ -163,7 +165,3 @@ class BlockingStream(Iterator[Any]):
         if self._home is None:
             self._home = self._find_home()  # the run stays where it began, whichever thread asks
         return waited(function, self._home, self._instead)
-
-    def __del__(self) -> None:
-        if not self._over:
-            self.close()
