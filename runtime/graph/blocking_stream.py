@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -45,6 +46,8 @@ class BlockingStream(Iterator[Any]):
         self._find_home = find_home
         self._instead = instead
         self._home: Home | None = None
+        self._process: int | None = None
+        """The process that began to read it. A child that this forks has neither the event loop nor the run."""
         self._stream: GraphStream | None = None
         self._over = False
         self._ended = False
@@ -58,7 +61,7 @@ class BlockingStream(Iterator[Any]):
     def __next__(self) -> Any:
         if self._over:
             raise StopIteration
-        self._refuse_own("next()")
+        self._refuse("next()")
         try:
             chunk = self._wait(self._following)
         except Exception:
@@ -82,7 +85,7 @@ class BlockingStream(Iterator[Any]):
         Where that cannot be waited for, because this is the event loop's own thread or the loop has ended, the run ends
         all the same. Raises BlockingCallError in a node of this very run, which would wait for itself.
         """
-        self._refuse_own("close()")
+        self._refuse("close()")
         self._over = True
         if self._stream is not None and not self._ended:
             try:
@@ -101,8 +104,9 @@ class BlockingStream(Iterator[Any]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # A second Ctrl-C does not wait; after a first one nothing is left to wait for.
-        if not self._left:
+        # A second Ctrl-C does not wait; after a first one nothing is left to wait for. A forked child leaves the run to
+        # its parent.
+        if not self._left and not self._is_anothers:
             self.close()
 
     @property
@@ -138,7 +142,7 @@ class BlockingStream(Iterator[Any]):
         async def durable() -> None:
             await self._made().durable()
 
-        self._refuse_own("durable()")
+        self._refuse("durable()")
         self._wait(durable)
 
     def statistics(self) -> HubStatistics:
@@ -150,8 +154,15 @@ class BlockingStream(Iterator[Any]):
         found: HubStatistics = self._wait(statistics)
         return found
 
-    def _refuse_own(self, what: str) -> None:
-        """Raise BlockingCallError in a node of this very run."""
+    @property
+    def _is_anothers(self) -> bool:
+        """Whether the run is that of a process which this is a fork of."""
+        return self._process not in (None, os.getpid())
+
+    def _refuse(self, what: str) -> None:
+        """Raise BlockingCallError in a forked child, and in a node of this very run."""
+        if not self._over:
+            self._check_process()
         if self._stream is not None and not self._over:
             self._stream.refuse_own(what)
 
@@ -161,7 +172,17 @@ class BlockingStream(Iterator[Any]):
             self._stream = self._make()
         return self._stream
 
+    def _check_process(self) -> None:
+        if self._is_anothers:
+            msg = (
+                "This stream is read in the process that this one was forked from, and only that one has its run. "
+                "Start another run here, with savers that are opened here."
+            )
+            raise BlockingCallError(msg)
+
     def _wait(self, function: Callable[[], Awaitable[Any]]) -> Any:
+        self._check_process()
         if self._home is None:
             self._home = self._find_home()  # the run stays where it began, whichever thread asks
+            self._process = os.getpid()
         return waited(function, self._home, self._instead)

@@ -6,6 +6,7 @@ The host never lets an error escape: it goes to the consumer through the stream.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import ContextVar, copy_context
@@ -39,6 +40,7 @@ class Host:
         self._ended = anyio.Event()
         self._soon: Callable[[Callable[[], None]], object] | None = None
         """Has the event loop call something; safe in any thread."""
+        self._process = os.getpid()
 
     def start(self, function: Callable[[], Awaitable[None]]) -> None:
         """Start the function on the running event loop, in the caller's context."""
@@ -78,7 +80,12 @@ class Host:
         self._scope.cancel()
 
     def abandon(self, first: Callable[[], None]) -> None:
-        """Do something and ask the function to end, from a finaliser: any thread may run one, at any time."""
+        """Do something and ask the function to end, from a finaliser: any thread may run one, at any time.
+
+        A forked child leaves it alone: its copy of the loop may hold a lock that nobody there lets go of.
+        """
+        if os.getpid() != self._process:
+            return
 
         def end() -> None:
             first()
