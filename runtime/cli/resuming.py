@@ -7,11 +7,13 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Any, Final
 
+from persistence.errors import PersistenceError
 from runtime.cli.databases import named
 from runtime.cli.failing import CommandError
 from runtime.cli.loading import raised_at
 from runtime.cli.stopping import InterruptError
 from runtime.errors import KEPT_ANSWER, CheckpointNotFoundError, GraphRecursionError, UnknownInterruptError
+from runtime.run.leasing import leases
 from runtime.run.opening import LIST_THEM
 from runtime.run.views import NO_CONTEXT
 from runtime.types.constants import START
@@ -128,6 +130,28 @@ async def stopped(kind: type[StoppedError], graph: CompiledStateGraph, args: arg
         facts["resume"] = command_line(args, "--resume")
         hints.append(_go_on(args))
     return kind(kept, "\n".join(hints), **facts)
+
+
+async def not_begun(kind: type[StoppedError], graph: CompiledStateGraph, args: argparse.Namespace) -> StoppedError:
+    """Say that a run was stopped from outside before it had come by its thread."""
+    holder = await _holder(graph, args)
+    waited = "." if holder is None else f": it waited for thread {args.thread!r}, held by a run of {holder}."
+    msg = f"{kind.by} stopped the run before it had begun{waited}"
+    return kind(msg, "Nothing of it is saved: run it again.", thread=args.thread)
+
+
+async def _holder(graph: CompiledStateGraph, args: argparse.Namespace) -> str | None:
+    """Return in words which other process holds a command's thread; None if none does, or where that is not known."""
+    saver: Any = graph.checkpointer
+    if not leases(saver):
+        return None
+    try:
+        row = await saver.alease(args.thread)
+    except PersistenceError:  # the run's own end is what the caller must see
+        return None
+    if row is None or not row.held or row.owner == saver.lease_owner or saver.is_dead(row):
+        return None
+    return str(saver.owner_in_words(row))
 
 
 def stopped_at_once(args: argparse.Namespace) -> StoppedError:

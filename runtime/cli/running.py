@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 import uuid
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -21,6 +21,7 @@ from runtime.cli.resuming import (
     failure,
     form_of_answers,
     head,
+    not_begun,
     progress_of,
     stopped,
     stopped_at_once,
@@ -35,7 +36,7 @@ from runtime.types.constants import INTERRUPT
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from runtime.cli.showing import Screen
     from runtime.graph import CompiledStateGraph
@@ -81,10 +82,12 @@ async def _run(args: argparse.Namespace, screen: Screen, given: Any) -> dict[str
     # Before the saver is opened, which creates the file: a mistyped graph must not leave one behind.
     graph = await load_graph(args.target, saver, args.name)
     _require_no_saver(graph, args)
-    control = RunControl()
-    with drained_by_sigterm(control, quiet=args.json):
+    control, turn = RunControl(), _Turn(graph)
+    with drained_by_sigterm(control, waits=turn.waits, leave=turn.leave, quiet=args.json):
         async with saver if saver is not None else nullcontext():
-            return await _ran(graph, args, screen, given, control)
+            with turn.scope:
+                return await _ran(graph, args, screen, given, control, turn)
+            raise await (stopped if turn.begun else not_begun)(TerminationError, graph, args)
 
 
 def _require_no_saver(graph: CompiledStateGraph, args: argparse.Namespace) -> None:
@@ -97,8 +100,40 @@ def _require_no_saver(graph: CompiledStateGraph, args: argparse.Namespace) -> No
         raise UsageError(msg)
 
 
+class _Turn:
+    """The time until a run has come by its thread: nothing of it is stored, so it can be left at once."""
+
+    def __init__(self, graph: CompiledStateGraph) -> None:
+        self.scope = anyio.CancelScope()
+        self._runs = graph.program.active
+        self._left: tuple[Any, ...] = ()
+        self._over = False
+
+    def waits(self) -> bool:
+        """Tell whether it lasts."""
+        return not self._over and all(run.waits for run in tuple(self._runs))
+
+    def leave(self) -> None:
+        """Cancel the run."""
+        self._left = tuple(self._runs)
+        self.scope.cancel()
+
+    @property
+    def begun(self) -> bool:
+        """Whether a run that was to leave had come by its thread before it could."""
+        return any(not run.waits for run in self._left)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """End it with the run, at the latest."""
+        try:
+            yield
+        finally:
+            self._over = True
+
+
 async def _ran(
-    graph: CompiledStateGraph, args: argparse.Namespace, screen: Screen, given: Any, control: RunControl
+    graph: CompiledStateGraph, args: argparse.Namespace, screen: Screen, given: Any, control: RunControl, turn: _Turn
 ) -> dict[str, Any]:
     config = _config(args)
     if args.answer is not None:
@@ -107,18 +142,19 @@ async def _ran(
         given = built(graph, given)
     if graph.program.interrupt_before == graph.program.interrupt_after == frozenset():
         graph.program.lost_pause = True  # questions that nothing keeps are told of here, with --db in place of code
-    result: dict[str, Any] = {"thread": args.thread}
-    options: dict[str, Any] = {"durability": args.durability, "context": args.context, "control": control}
+    options: dict[str, Any] = {
+        "config": config,
+        "durability": args.durability,
+        "context": args.context,
+        "control": control,
+    }
     try:
-        if args.stream is None:
-            with screen.progress(f"Running {args.target}"):
-                result["output"] = output = await graph.ainvoke(given, config, **options)
-            questions = _questions_in(output)
-        else:
-            modes = list(dict.fromkeys((args.stream, "updates")))  # updates tell of questions, whatever is shown
-            stream = graph.astream(given, config, stream_mode=modes, **options)
-            result["chunks"], questions = await _streamed(stream, args.stream, screen)
-    except anyio.get_cancelled_exc_class() as cancelled:  # by asyncio, for a Ctrl-C: once, so what follows can wait
+        with turn.running():
+            came, questions = await _called(graph, given, args, screen, options)
+    except anyio.get_cancelled_exc_class() as cancelled:
+        if turn.scope.cancel_called:
+            raise
+        # By asyncio, for a Ctrl-C: once, so what follows can wait.
         raise await stopped(InterruptError, graph, args) from cancelled
     except GraphDrained as error:
         if not control.drain_requested:  # but by a graph that a node called
@@ -127,6 +163,7 @@ async def _ran(
     except Exception as error:
         raise await failure(error, graph, args) from error
     state = None if graph.checkpointer is None or args.thread is None else await graph.aget_state(head(args))
+    result: dict[str, Any] = {"thread": args.thread, **came}
     if state is not None:
         result |= progress_of(state)
     elif questions:
@@ -134,6 +171,19 @@ async def _ran(
     if not args.json:
         _show(result, state, args, screen)
     return result
+
+
+async def _called(
+    graph: CompiledStateGraph, given: Any, args: argparse.Namespace, screen: Screen, options: dict[str, Any]
+) -> tuple[dict[str, Any], Sequence[Interrupt]]:
+    """Run the graph. Return what came of it, for programs, and the questions put."""
+    if args.stream is None:
+        with screen.progress(f"Running {args.target}"):
+            output = await graph.ainvoke(given, **options)
+        return {"output": output}, _questions_in(output)
+    modes = list(dict.fromkeys((args.stream, "updates")))  # updates tell of questions, whatever is shown
+    chunks, questions = await _streamed(graph.astream(given, stream_mode=modes, **options), args.stream, screen)
+    return {"chunks": chunks}, questions
 
 
 def _require_question(state: StateSnapshot, args: argparse.Namespace) -> None:

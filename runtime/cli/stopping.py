@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from anyio import open_signal_receiver
 
 from runtime.cli.failing import CommandError
+from runtime.run.hosting import next_round
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import FrameType
 
     from runtime.context.runtime import RunControl
@@ -49,9 +50,12 @@ class TerminationError(StoppedError):
 
 
 @contextmanager
-def drained_by_sigterm(control: RunControl, *, quiet: bool) -> Iterator[None]:
+def drained_by_sigterm(
+    control: RunControl, *, waits: Callable[[], bool], leave: Callable[[], None], quiet: bool
+) -> Iterator[None]:
     """Have SIGTERM drain the run; a second one ends the process at once, which loses no more than a kill does.
 
+    ``waits`` tells whether the run still waits for its thread: then there is nothing to drain, and it is to ``leave``.
     Entered on the event loop that runs it. ``quiet``: say nothing of it on standard error. Where this is not the main
     thread, which alone may handle signals, nothing is changed.
     """
@@ -62,6 +66,18 @@ def drained_by_sigterm(control: RunControl, *, quiet: bool) -> Iterator[None]:
 
     def drain(_number: int, _frame: FrameType | None) -> None:
         signal.signal(signal.SIGTERM, at_once)
+        if waits():
+            next_round(leave_or_drain)
+        else:
+            drain_now()
+
+    def leave_or_drain() -> None:
+        if waits():
+            leave()
+        else:
+            drain_now()
+
+    def drain_now() -> None:
         control.request_drain("SIGTERM")
         if not quiet:
             os.write(2, _NOTICE)  # what it interrupts may be writing to the stream itself

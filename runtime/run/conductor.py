@@ -29,6 +29,7 @@ from runtime.run import recording
 from runtime.run.caching import Reuse
 from runtime.run.calls import Calls
 from runtime.run.claiming import claimed
+from runtime.run.leasing import leases
 from runtime.run.lineage import Branch
 from runtime.run.nesting import Family, drained, journal_of, run_nested
 from runtime.run.opening import Opening
@@ -155,6 +156,11 @@ class Conductor:
     def parents(self) -> dict[str, str]:
         """Namespaces of the graphs that this run is nested in, each with the checkpoint it stands at."""
         return {} if self.nested is None else self.nested.parents
+
+    @property
+    def waits(self) -> bool:
+        """Whether it has not come by its thread yet, which another process may hold; nothing of it is stored then."""
+        return self.journal is not None and leases(self.journal.saver) and self.journal.lease is None
 
     # ---- the run -----------------------------------------------------------------------------------------------
 

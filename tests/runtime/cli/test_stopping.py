@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals cannot be sent to one process there")
 
 APP = """
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 import anyio
@@ -66,6 +67,21 @@ graph = chained(quick, working, last)
 in_thread = chained(quick, busy, last)
 ends = chained(quick, working)
 first = chained(working, last)
+
+
+@dataclass
+class Told:
+    name: str = ""
+
+    def __post_init__(self):
+        print("inside", flush=True)
+
+
+class Telling(State):
+    by: Told
+
+
+told = StateGraph(Telling).add_node(last).add_edge(START, "last")
 """
 
 
@@ -203,6 +219,24 @@ def test_what_nothing_keeps_begins_anew(tmp_path: Path) -> None:
         ended = run.ended()
     assert ended.code == 143
     assert "stopped the run. Nothing keeps it, so it begins anew" in ended.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("more", [["--stream", "updates"], []], ids=["streamed", "plain"])
+def test_who_waits_for_another_process_ends_at_once_and_says_that_nothing_was_begun(
+    tmp_path: Path, process: Command, more: list[str]
+) -> None:
+    words = ["--input", '{"by": {}}', *more]  # what makes the input tells that it is about to run
+    with running(tmp_path, "graph", "--durability", "sync"), running(tmp_path, "told", *words) as run:
+        run.send(signal.SIGTERM)
+        ended = run.ended()  # while the other is at work
+        found = process("history", "t", "--db", "x.db", "--json").document
+    assert (ended.code, ended.out) == (143, "")
+    assert "error: SIGTERM stopped the run before it had begun: it waited for thread 't', held by a run of" in ended.err
+    assert "Nothing of it is saved: run it again." in ended.err
+    assert "superstep" not in ended.err
+    assert "--resume" not in ended.err
+    assert [each["step"] for each in found["checkpoints"]] == [1, 0, -1], "the other's alone"
 
 
 @pytest.mark.slow
