@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
@@ -40,7 +41,7 @@ _HELD: ContextVar[tuple[Claim, ...]] = ContextVar("actorgraph_held_threads", def
 class Claim:
     """A run that holds a thread or waits for it."""
 
-    __slots__ = ("_hubs", "_hurried", "event", "heads", "lease", "owns", "token")
+    __slots__ = ("_hubs", "_waiting", "event", "heads", "lease", "owns", "token")
 
     def __init__(self) -> None:
         self.event: anyio.Event | None = None
@@ -54,8 +55,8 @@ class Claim:
         self.token: EventLoopToken = current_token()
         self._hubs: list[Hub] = []
         """Streams of the holder, and of the runs inside it."""
-        self._hurried = False
-        """Whether another waits, or waited, for the thread."""
+        self._waiting: set[int] = set()
+        """Tasks that wait, or waited, for the thread."""
 
     @contextmanager
     def hurrying(self, hub: Hub | None) -> Iterator[None]:
@@ -68,8 +69,8 @@ class Claim:
             return
         with _GUARD:
             self._hubs.append(hub)
-            if self._hurried:
-                hub.hurry()
+            for task in self._waiting:
+                hub.hurry(task)
         try:
             yield
         finally:
@@ -77,11 +78,12 @@ class Claim:
                 self._hubs.remove(hub)
 
     def hurry(self) -> None:
-        """Say that another waits; called under the guard, on whichever event loop."""
-        self._hurried = True
+        """Say that the current task waits; called under the guard, on whichever event loop."""
+        task = anyio.get_current_task().id
+        self._waiting.add(task)
         for hub in self._hubs:
             with suppress(RuntimeError):  # its event loop is gone
-                _soon(self.token, hub.hurry)
+                _soon(self.token, partial(hub.hurry, task))
 
     def wake(self, home: EventLoopToken) -> bool:
         """Tell it that its turn has come; False if its event loop is gone, and with it whoever waited there."""

@@ -39,7 +39,7 @@ OVERFLOW: Final = 16 * CAPACITY
 """Chunks at which a node that never waits is stopped with an error, because nothing else could slow it."""
 
 PATIENCE: Final = OVERFLOW // 2
-"""Chunks that a consumer who waits for the disk may leave unread: until then the run does not wait for it."""
+"""Chunks that a consumer may leave unread who waits for the disk, or while another waits for the run's thread."""
 
 END_OF_STREAM: Final = object()
 
@@ -141,6 +141,10 @@ class Hub:
         """How many wait for a chunk."""
         self._asked = Change()
         self._hurried = False
+        self._reader = 0
+        """The task that reads, or did last."""
+        self._stuck: set[int] = set()
+        """Tasks that wait for the run's thread, and so may not read on before it has ended."""
         self._patient: set[anyio.CancelScope] = set()
         """Waits of the consumer for the disk."""
         self._held: list[tuple[str, str, Any]] = []
@@ -195,6 +199,8 @@ class Hub:
 
     async def get(self) -> Any:
         """Return the next chunk, or ``(END_OF_STREAM, error)``; the error goes to one reader, the end to all."""
+        self._reader = anyio.get_current_task().id
+        self._stuck.discard(self._reader)
         while not self._chunks:
             if self.closed:
                 return END_OF_STREAM, None
@@ -229,10 +235,12 @@ class Hub:
         if self.closed and self._read:
             raise StreamClosedError
 
-    def hurry(self) -> None:
-        """Have the run no longer wait for the reader between supersteps: somebody waits for its end."""
+    def hurry(self, task: int) -> None:
+        """Have the run no longer wait for the reader between supersteps: a task waits for its end."""
         self._hurried = True
+        self._stuck.add(task)
         self._asked.tell()
+        self._writable.tell()
 
     async def durable(self) -> None:
         """Return once what was read last, and all before it, is on disk. Meanwhile the run does not wait for a reader.
@@ -479,9 +487,12 @@ class Hub:
     @property
     def full(self) -> bool:
         """Whether the run has to wait for the consumer."""
-        return len(self._chunks) >= (PATIENCE if self._patient else CAPACITY) and not self.closed
+        return len(self._chunks) >= (PATIENCE if self._patient or self._hurried else CAPACITY) and not self.closed
 
     async def room(self) -> None:
-        """Return once the consumer has made room, or has left."""
+        """Return once the consumer has made room, or has left. Raises StreamOverflowError if it waits for the run."""
         while self.full:
+            if self._reader in self._stuck:
+                msg = f"{PATIENCE} chunks wait for a reader who waits for this run's end. Read on or leave, then wait."
+                raise StreamOverflowError(msg)
             await self._writable.wait()

@@ -17,7 +17,16 @@ from runtime.errors import GraphDrained, StreamOverflowError, UnknownStreamModeE
 from runtime.graph import START, StateGraph
 from runtime.runtime import RunControl
 from runtime.streaming import hub as hubs
-from runtime.streaming.hub import CAPACITY, END_OF_STREAM, OVERFLOW, Hub, HubStatistics, StreamClosedError, check_modes
+from runtime.streaming.hub import (
+    CAPACITY,
+    END_OF_STREAM,
+    OVERFLOW,
+    PATIENCE,
+    Hub,
+    HubStatistics,
+    StreamClosedError,
+    check_modes,
+)
 from runtime.types import Send, StreamWriter
 from tests.stories.graphs import CONFIG, Log, chain, collect
 
@@ -292,24 +301,56 @@ async def test_a_drain_that_a_chunk_leads_to_stops_the_run_there() -> None:
     assert ran == [1]
 
 
+@pytest.mark.slow
 async def test_a_run_that_another_waits_for_goes_on_unread_until_the_buffer_is_full() -> None:
     """Then no node runs any more, until the reader goes on."""
     ran: list[int] = []
-    graph = counting(ran, 2 * CAPACITY).compile(InMemorySaver())
+    graph = counting(ran, PATIENCE + CAPACITY).compile(InMemorySaver())
     with anyio.fail_after(15):
-        config = {**CONFIG, "recursion_limit": 4 * CAPACITY}
+        config = {**CONFIG, "recursion_limit": 2 * PATIENCE}
         async with graph.astream({"a": 0}, config) as stream, anyio.create_task_group() as group:
             assert await anext(stream) == {"node": {"a": 1}}
             group.start_soon(graph.aupdate_state, CONFIG, {"log": ["by hand"]})
-            while stream.statistics().waiting < CAPACITY:
+            while stream.statistics().waiting < PATIENCE:
                 await anyio.sleep(0)
             await settle()
-            assert len(ran) == CAPACITY + 2  # one was read, and one more than the buffer holds waits for room
+            assert len(ran) == PATIENCE + 2  # one was read, and one more than the buffer holds waits for room
             (running,) = graph.statistics()
             assert running.stream == stream.statistics()
-            assert len(await collect(stream)) == 2 * CAPACITY - 1
-    assert len(ran) == 2 * CAPACITY
-    assert (await graph.aget_state(CONFIG)).values == {"a": 2 * CAPACITY, "log": ["by hand"]}
+            assert len(await collect(stream)) == PATIENCE + CAPACITY - 1
+    assert len(ran) == PATIENCE + CAPACITY
+    assert (await graph.aget_state(CONFIG)).values == {"a": PATIENCE + CAPACITY, "log": ["by hand"]}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sync", [False, True], ids=["async", "sync"])
+async def test_a_reader_who_waits_for_the_thread_may_leave_much_unread_but_not_all(*, sync: bool) -> None:
+    """Beyond that neither could go on, so the run fails."""
+
+    def told(number: int) -> Any:
+        async def node(_state: Any, writer: StreamWriter) -> None:
+            for each in range(number):
+                writer(each)
+                await anyio.sleep(0)
+
+        def blocking(_state: Any, writer: StreamWriter) -> None:
+            for each in range(number):
+                writer(each)
+
+        return chain(("node", blocking if sync else node)).compile(InMemorySaver())
+
+    with anyio.fail_after(15):
+        graph = told(3 * CAPACITY)
+        async with graph.astream({}, CONFIG, stream_mode="custom") as stream:
+            assert await anext(stream) == 0
+            await graph.aupdate_state(CONFIG, {})
+            assert await collect(stream) == list(range(1, 3 * CAPACITY))
+        graph = told(PATIENCE + CAPACITY)
+        async with graph.astream({}, CONFIG, stream_mode="custom") as stream:
+            assert await anext(stream) == 0
+            await graph.aupdate_state(CONFIG, {})
+            with pytest.raises(StreamOverflowError, match="waits for this run's end"):
+                await collect(stream)
 
 
 async def test_a_node_that_writes_is_slowed_when_it_waits() -> None:
