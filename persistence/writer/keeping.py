@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeGuard
 import anyio
 
 from persistence.contracts.backend import Beat, Rows
+from persistence.contracts.lease import Lease
 from persistence.errors import PersistenceClosedError
 from persistence.writer.owners import new_owner
 
@@ -34,20 +35,23 @@ class Holdings:
         self.seconds = seconds
         self.stuck: dict[str, Rows] = {}
         """By thread, the units that were to let go of it and could not be stored."""
-        self._held: dict[str, int] = {}
-        """By thread, the epoch it is held under."""
+        self._held: dict[str, Lease] = {}
+        """By thread, what it is held under."""
         self._some = anyio.Event()
         self._beaten: float | None = None
+        self._shown = False
+        """Whether a unit was accepted that the database hears of this owner with."""
 
     def accepted(self, rows: Rows) -> None:
         """Note what a unit that was accepted does to its thread's lease."""
         lease = rows.lease
         if lease is None or lease.owner != self.owner:
             return
+        self._shown = True
         if lease.ends:
             self._let_go(rows.thread_id, lease.epoch)
-        elif self._held.get(rows.thread_id, 0) < lease.epoch:
-            self._held[rows.thread_id] = lease.epoch
+        elif (held := self._held.get(rows.thread_id)) is None or held.epoch < lease.epoch:
+            self._held[rows.thread_id] = lease
             self._some.set()
 
     def failed(self, rows: Rows, *, lost: bool) -> None:
@@ -58,7 +62,7 @@ class Holdings:
         if lost:
             self._let_go(rows.thread_id, lease.epoch)
         elif lease.ends:
-            self.stuck[rows.thread_id] = Rows(rows.thread_id, "", None, (), (), (), 100, None, lease)
+            self.stuck[rows.thread_id] = _showing(rows.thread_id, lease)
             self._some.set()
 
     def with_beat(self, requests: Sequence[Request], now: float) -> tuple[Sequence[Request], bool]:
@@ -69,6 +73,18 @@ class Holdings:
             return [Beat(self.owner, self.seconds), *requests], True
         return requests, False
 
+    def closing(self) -> list[Request]:
+        """Return what is to be sent last, so that nobody waits for runs that can store nothing more.
+
+        A run that is ending could not let go of its thread itself: one whose stream was dropped just before, say. What
+        it sent first may still be on its way; if that fails, the thread is not held, and what lets go of it is refused.
+        """
+        ends = [
+            _showing(thread_id, Lease(lease.epoch, lease.owner, lease.graph, ends=True))
+            for thread_id, lease in self._held.items()
+        ]
+        return [*self.stuck.values(), *ends, Beat(self.owner, 0)] if self._shown else []
+
     def beaten(self, now: float) -> None:
         """Note that the database heard that this owner lived at this moment."""
         self._beaten = now
@@ -76,11 +92,6 @@ class Holdings:
     def late(self, now: float) -> bool:
         """Tell whether a beat of its own must be made."""
         return self._beaten is not None and bool(self._held) and now - self._beaten >= self.seconds / BEATS
-
-    @property
-    def known(self) -> bool:
-        """Whether the database knows this owner."""
-        return self._beaten is not None
 
     async def some(self) -> None:
         """Return once there is something to keep."""
@@ -90,11 +101,17 @@ class Holdings:
 
     def _let_go(self, thread_id: str, epoch: int) -> None:
         """Hold a thread no more, unless a later run of this saver has it by now."""
-        if self._held.get(thread_id) == epoch:
+        held = self._held.get(thread_id)
+        if held is not None and held.epoch == epoch:
             del self._held[thread_id]
 
     def _shows(self, request: Request) -> bool:
         return isinstance(request, Rows) and request.lease is not None and request.lease.owner == self.owner
+
+
+def _showing(thread_id: str, lease: Lease) -> Rows:
+    """Return a unit that stores nothing but what becomes of a lease."""
+    return Rows(thread_id, "", None, (), (), (), 100, None, lease)
 
 
 async def keep(actor: PersistenceActor, holdings: Holdings) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Self
 
 import anyio
 
-from persistence.contracts.backend import Beat
 from persistence.errors import PersistenceClosedError, PersistenceError, UnsupportedOperationError
 from persistence.outlasting import outlast
 from persistence.writer.actor import PersistenceActor
@@ -77,9 +76,10 @@ class GroupCommitSaver(Homed, RowSaver):
         actor, nursery, home = self._actor, self._nursery, self._home
         if actor is None or nursery is None or home is None:
             return
-        if actor.holdings is not None and actor.holdings.known:
+        if actor.holdings is not None:
             with suppress(PersistenceError):
-                await outlast(partial(actor.send, Beat(actor.holdings.owner, 0)))
+                for request in actor.holdings.closing():
+                    await outlast(partial(actor.send, request))
         actor.close()
         try:
             try:

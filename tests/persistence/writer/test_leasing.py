@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from persistence.contracts.backend import Rows
+from persistence.contracts.backend import Beat, Rows
 from persistence.contracts.lease import Lease
 from persistence.errors import LeaseLostError
 from persistence.writer import owners
@@ -202,3 +202,16 @@ def refuse(error: OSError) -> Any:
         raise error
 
     return kill
+
+
+def test_what_is_held_in_the_end_is_let_go_of() -> None:
+    holdings = Holdings(9)
+    assert holdings.closing() == []  # the database has never heard of it
+    holdings.accepted(unit("t", Lease(1, holdings.owner, "g", fresh=True)))
+    holdings.accepted(unit("u", Lease(1, holdings.owner, "g", fresh=True)))
+    holdings.accepted(unit("u", Lease(1, holdings.owner, "g", ends=True)))
+    last, beat = holdings.closing()
+    assert isinstance(last, Rows)
+    assert (last.thread_id, last.lease) == ("t", Lease(1, holdings.owner, "g", ends=True))
+    assert isinstance(beat, Beat)
+    assert beat.seconds == 0
