@@ -17,9 +17,9 @@ _SHOWN: Final = 8
 
 
 def note_writers(error: Exception, key: str, writers: Iterable[str]) -> None:
-    """Note on an error which nodes wrote to the key, and how often where it was more than once."""
+    """Note on an error which nodes wrote to the key, by name, and how often where it was more than once."""
     counted = Counter("the input" if name == START else repr(name) for name in writers)
-    told = [name if times == 1 else f"{name} ({times} times)" for name, times in counted.items()]
+    told = [name if times == 1 else f"{name} ({times} times)" for name, times in sorted(counted.items())]
     if len(told) > _SHOWN:
         told[_SHOWN:] = [f"{len(told) - _SHOWN} more"]
     if told:
