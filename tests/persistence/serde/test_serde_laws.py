@@ -16,7 +16,14 @@ from hypothesis.extra import numpy as npst
 
 from persistence.errors import SerializationError
 from persistence.serde.serializer import Serializer
-from persistence.serde.writing import encode, is_plain, is_plain_by_items, is_plain_by_referents, plain_bytes
+from persistence.serde.writing import (
+    PLAIN_DEPTH,
+    encode,
+    is_plain,
+    is_plain_by_items,
+    is_plain_by_referents,
+    plain_bytes,
+)
 from tests.persistence.serde.samples import (
     Box,
     Celsius,
@@ -209,6 +216,16 @@ def test_what_the_encoder_takes_beside_exact_builtins_is_not_called_plain(length
             assert plain_bytes(around) is None
     assert plain_bytes({_Key("k" * length): 1}) is None
     assert plain_bytes([data, {"a": data}]) == encode([data, {"a": data}])
+
+
+@pytest.mark.parametrize("wrap", [lambda value: [value], lambda value: {1: value}], ids=["lists", "dicts"])
+def test_both_looks_go_equally_deep(wrap: Any) -> None:
+    value: Any = 1
+    for _ in range(PLAIN_DEPTH):
+        value = wrap(value)
+    looks = [is_plain_by_items] + ([is_plain_by_referents] if sys.version_info < (3, 13) else [])
+    assert all(look(value) for look in looks)
+    assert not any(look(wrap(value)) for look in looks)
 
 
 def _plain_by_definition(value: Any) -> bool:
