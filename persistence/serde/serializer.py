@@ -17,7 +17,7 @@ from persistence.errors import CorruptDataError, DecryptionError, SerializationE
 from persistence.serde import catalog, containers, times, values
 from persistence.serde.reading import Reader
 from persistence.serde.registry import Registry
-from persistence.serde.writing import MAX_DEPTH, SCALARS, Refusal, Writer, encode, plain_bytes
+from persistence.serde.writing import PLAIN_DEPTH, SCALARS, Refusal, Writer, encode, plain_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,7 +64,7 @@ class Serializer:
 
     ``strict`` decides what happens to an unregistered class while writing: it is refused, or, unless strict, registered
     in ``registry`` on the spot. Reading never registers and never imports. Values may be nested ``MAX_DEPTH`` levels
-    deep. One serializer may be used by several threads.
+    deep, lists and dicts of exact builtins ``PLAIN_DEPTH``. One serializer may be used by several threads.
     """
 
     encrypts: bool = False
@@ -175,7 +175,7 @@ class Serializer:
         except StoredDataError:
             raise
         except RecursionError:
-            msg = f"A stored value is nested too deeply to be read here; the limit when writing is {MAX_DEPTH} levels."
+            msg = f"A stored value is nested too deeply to be read here; at most {PLAIN_DEPTH} levels are ever written."
             raise CorruptDataError(msg) from None
         except msgspec.MsgspecError as error:
             msg = f"A stored value does not parse: {error}."

@@ -58,8 +58,8 @@ class Editor:
         self.thread_id = config.thread_id or ""
         self.cells = Cells(program.plan, salt)
         self.loose_answers: list[Any] = []
-        self.journal = Journal(program.saver, self.thread_id, self.ns, "sync", config.stored, {})
-        self.journal.untracked = program.plan.untracked
+        untracked = program.plan.untracked
+        self.journal = Journal(program.saver, self.thread_id, self.ns, "sync", config.stored, {}, untracked=untracked)
         self.parent: str | None = None
         """The checkpoint that the next update builds on."""
         self.step = -1

@@ -49,9 +49,9 @@ class Journal(Sender):
         "_parents",
         "_settled_last",
         "_unsaved",
+        "_untracked",
         "branch",
         "keeps_exit",
-        "untracked",
     )
 
     def __init__(
@@ -62,6 +62,8 @@ class Journal(Sender):
         durability: Durability,
         extra: dict[str, Any],
         parents: dict[str, str],
+        *,
+        untracked: frozenset[str] = frozenset(),
     ) -> None:
         super().__init__(saver, thread_id, ns, durability)
         self._extra = extra
@@ -83,7 +85,7 @@ class Journal(Sender):
         """In exit mode: likewise, of values that may be changed by who has them; so they are encoded already."""
         self._unsaved: tuple[str, str | None, dict[str, Any]] | None = None
         """In exit mode: (id, parent, metadata) of the newest checkpoint, not yet saved."""
-        self.untracked: frozenset[str] = frozenset()
+        self._untracked = untracked
         """Keys whose values are never stored."""
         self._last: str | None = None
         """In exit mode: newest checkpoint id that storage has."""
@@ -160,7 +162,7 @@ class Journal(Sender):
         Raises SerializationError in ``exit``, where they are encoded only when the run ends.
         """
         self._settle_finished()
-        kept = tracked_writes(writes, self.untracked)
+        kept = tracked_writes(writes, self._untracked)
         if writes and not kept and task_id == NULL_TASK_ID:
             return
         held = TaskWrites(checkpoint_id, task_id, path, kept or [(NO_WRITES, None)])
@@ -171,7 +173,7 @@ class Journal(Sender):
     def finished(self, task: Task) -> None:
         """Record what a finished task wrote, likewise."""
         if self.durability == "exit" and self.keeps_exit:
-            self._check(TaskWrites("", "", "", tracked_writes(task.stored_writes(), self.untracked)), task)
+            self._check(TaskWrites("", "", "", tracked_writes(task.stored_writes(), self._untracked)), task)
         self._finished.append(task)
 
     def _check(self, writes: TaskWrites, task: Task | None = None) -> None:
@@ -196,7 +198,7 @@ class Journal(Sender):
                     task.moment.checkpoint_id,
                     task.id,
                     task.path_text,
-                    tracked_writes(task.stored_writes(), self.untracked) or [(NO_WRITES, None)],
+                    tracked_writes(task.stored_writes(), self._untracked) or [(NO_WRITES, None)],
                 )
                 for task in self._finished
             ]

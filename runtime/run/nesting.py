@@ -231,8 +231,8 @@ def journal_of(program: Program, call: Call) -> Journal | None:
         callers = [task.id for task in tasks_around(nested)]
         extra = {**extra, KEPT_AT: nested.kept_at, **({CALLERS: callers} if len(callers) > 1 else {})}
     parents = {} if nested is None else nested.parents
-    journal = Journal(program.saver, config.thread_id or "", config.checkpoint_ns, call.durability, extra, parents)
-    journal.untracked = program.plan.untracked
+    thread_id, ns, untracked = config.thread_id or "", config.checkpoint_ns, program.plan.untracked
+    journal = Journal(program.saver, thread_id, ns, call.durability, extra, parents, untracked=untracked)
     journal.keeps_exit = nested is None or nested.per_thread
     return journal
 
